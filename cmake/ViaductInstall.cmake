@@ -2,7 +2,7 @@
 # The two ways to find an installed Viaduct: pkg-config (vipl) and CMake (find_package(viaduct), viaduct::vipl).
 include(CMakePackageConfigHelpers)
 
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/docs/cheat-sheet.html DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 file(RELATIVE_PATH VIADUCT_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" VIADUCT_PC_TO_PREFIX ${VIADUCT_PC_TO_PREFIX})

@@ -26,3 +26,15 @@ endif()
 
 configure_file(${PROJECT_SOURCE_DIR}/core/config/paths.hpp.in ${PROJECT_BINARY_DIR}/generated/core/config/paths.hpp
     @ONLY)
+
+# viaduct_install_naming_prefix(FILE DESTINATION NAME): installs a configured file that names the prefix. cmake --install --prefix may name another
+# one than the configuration: the installed file has the prefix that it is installed into.
+function(viaduct_install_naming_prefix file destination name)
+    install(FILES ${file} DESTINATION ${destination} RENAME ${name})
+    install(CODE "
+        if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
+            file(READ \"${file}\" text)
+            string(REPLACE \"${CMAKE_INSTALL_PREFIX}/\" \"\${CMAKE_INSTALL_PREFIX}/\" text \"\${text}\")
+            file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${destination}/${name}\" \"\${text}\")
+        endif()")
+endfunction()

@@ -33,11 +33,18 @@ add_library(viaduct_library_flags INTERFACE)
 target_compile_options(viaduct_library_flags INTERFACE -fno-plt -ftls-model=initial-exec)
 
 # Exports only the names in a version script, and lets no symbol stay undefined. (A sanitizer's run-time comes with the
-# program, so its names may stay open.)
+# program, so its names may stay open, and it has to see the calls that it stands in front of.) Of the C library's names those
+# that a program may own are bound inside (core/libc/names.cpp): all of them where FILES is given, else those that are not of
+# files.
 function(viaduct_export_only target map)
     target_link_options(${target} PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic)
     if(NOT VIADUCT_SANITIZE)
         target_link_options(${target} PRIVATE LINKER:-z,defs)
+        if("FILES" IN_LIST ARGN)
+            target_sources(${target} PRIVATE $<TARGET_OBJECTS:viaduct_names>)
+        else()
+            target_sources(${target} PRIVATE $<TARGET_OBJECTS:viaduct_names_but_files>)
+        endif()
     endif()
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
 endfunction()
@@ -52,7 +59,7 @@ function(viaduct_provider name)
     target_link_libraries(viaduct_${name} PRIVATE viaduct_${name}_objects)
     set_target_properties(viaduct_${name} PROPERTIES
         PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${VIADUCT_BUILD_PROVIDERDIR})
-    viaduct_export_only(viaduct_${name} ${PROJECT_SOURCE_DIR}/cmake/provider.map)
+    viaduct_export_only(viaduct_${name} ${PROJECT_SOURCE_DIR}/cmake/provider.map FILES)
     add_dependencies(viaduct_runtime viaduct_${name})
     install(TARGETS viaduct_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/viaduct)
 

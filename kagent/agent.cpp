@@ -3,11 +3,13 @@
 // in the handler before it is used.
 #include "kagent/agent.hpp"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "core/clock/clock.hpp"
 #include "core/config/paths.hpp"
 #include "core/text/printable.hpp"
 
@@ -26,6 +28,14 @@ ConnectionRules rules_of(const AgentSettings& s) {
     return r;
 }
 
+// Numbers that an agent has given mean nothing to the next agent: a client that accepts or confirms by a number of an
+// agent that has ended must not meet another connection. So numbers begin at a random one, and half of all numbers are
+// left above it.
+uint64_t random_id() {
+    uint64_t id = 0;
+    return ::getrandom(&id, sizeof id, 0) == sizeof id ? id >> 1 : static_cast<uint64_t>(now_ns());
+}
+
 }  // namespace
 
 Agent::Agent(AgentSettings settings, Providers& providers, Outbox& outbox)
@@ -34,19 +44,20 @@ Agent::Agent(AgentSettings settings, Providers& providers, Outbox& outbox)
       outbox_(outbox),
       limits_(settings_.limits),
       registry_(limits_),
-      table_(rules_of(settings_), *this) {}
+      table_(rules_of(settings_), *this, random_id()),
+      ended_(settings_.ended_ms * 1'000'000) {}
 
 bool Agent::has_room(uid_t user) {
     return limits_.left(user, Quota::sockets) != 0 && limits_.allows(user, Quota::descriptors, kDescriptorsOfSession);
 }
 
-uint64_t Agent::arrive(Credentials who, Fd pidfd, int64_t now) {
-    if (!has_room(who.uid)) return 0;
-    limits_.take_anyway(who.uid, Quota::sockets, 1);
-    limits_.take_anyway(who.uid, Quota::descriptors, kDescriptorsOfSession);
+uint64_t Agent::arrive(Credentials credentials, Fd pidfd, int64_t now) {
+    if (!has_room(credentials.uid)) return 0;
+    limits_.take_anyway(credentials.uid, Quota::sockets, 1);
+    limits_.take_anyway(credentials.uid, Quota::descriptors, kDescriptorsOfSession);
     Session s;
     s.id = next_session_++;
-    s.who = who;
+    s.credentials = credentials;
     s.pidfd = std::move(pidfd);
     s.since = now;
     const uint64_t id = s.id;
@@ -60,11 +71,13 @@ void Agent::leave(uint64_t session, int64_t now) {
     Session& s = it->second;
     s.dropped = true;  // nothing is sent to it any more
     stop_keeping(s);
+    end_trace(s);
+    keep_failures(s, now);
     if (s.greeted) table_.session_ended(session, now);
-    for (const uint64_t id : registry_.of_session(session)) outbox_.discard(s.who.uid, registry_.close(id));
-    if (s.greeted) limits_.give(s.who.uid, Quota::sessions, 1);
-    limits_.give(s.who.uid, Quota::sockets, 1);
-    limits_.give(s.who.uid, Quota::descriptors, kDescriptorsOfSession);
+    for (const uint64_t id : registry_.of_session(session)) outbox_.discard(s.credentials.uid, registry_.close(id));
+    if (s.greeted) limits_.give(s.credentials.uid, Quota::sessions, 1);
+    limits_.give(s.credentials.uid, Quota::sockets, 1);
+    limits_.give(s.credentials.uid, Quota::descriptors, kDescriptorsOfSession);
     sessions_.erase(it);
 }
 
@@ -101,22 +114,27 @@ void Agent::refuse(Session& s, uint32_t ticket, Status why, const std::string& t
 }
 
 void Agent::greet(Session& s, const Mail& mail) {
-    const auto farewell = [&](Status why, const std::string& text) {
+    const auto refuse_session = [&](Status why, const std::string& text) {
         refuse(s, mail.header.ticket, why, text);
         drop(s, "hello refused");
     };
     Hello hello;
     if (mail.type() != Type::kHello || !mail.get(&hello)) {
-        farewell(Status::invalid, "the first message must be a hello");
+        refuse_session(Status::invalid, "the first message must be a hello");
         return;
     }
     const uint16_t highest = std::min(hello.version_max, kVersionMax);
     if (highest < hello.version_min || highest < kVersionMin) {
-        farewell(Status::version, "client and agent speak no common version of the protocol");
+        refuse_session(Status::version, "client and agent speak no common version of the protocol");
         return;
     }
-    if (!limits_.take(s.who.uid, Quota::sessions, 1)) {
-        farewell(Status::out_of_resources, "too many processes of this user have a session (limit " +
+    if (tools_only_ && (hello.flags & kHelloTool) == 0) {
+        shutdown_asked_ = true;
+        drop(s, "this agent is there for tools only");
+        return;
+    }
+    if (!limits_.take(s.credentials.uid, Quota::sessions, 1)) {
+        refuse_session(Status::out_of_resources, "too many processes of this user have a session (limit " +
                                                std::to_string(limits_.limit(Quota::sessions)) +
                                                ", agent.max_sessions)");
         return;
@@ -141,12 +159,12 @@ void Agent::greet(Session& s, const Mail& mail) {
 void Agent::handle(uint64_t session, Mail mail, int64_t now) {
     const auto it = sessions_.find(session);
     if (it == sessions_.end()) return;
-    if (!it->second.dropped) judge(it->second, mail, now);
-    outbox_.discard(it->second.who.uid, std::move(mail.descriptors));
+    if (!it->second.dropped) check_and_dispatch(it->second, mail, now);
+    outbox_.discard(it->second.credentials.uid, std::move(mail.descriptors));
 }
 
 // What is left in the mail afterwards is not needed.
-void Agent::judge(Session& s, Mail& mail, int64_t now) {
+void Agent::check_and_dispatch(Session& s, Mail& mail, int64_t now) {
     if (!s.greeted) {
         greet(s, mail);
         return;
@@ -161,7 +179,8 @@ void Agent::judge(Session& s, Mail& mail, int64_t now) {
                "the agent has no descriptors left for what was sent; raise its limit (ulimit -n)");
         return;
     }
-    if (!mail.descriptors.empty() && mail.type() != Type::kOpenNic) {
+    if (!mail.descriptors.empty() && mail.type() != Type::kOpenNic && mail.type() != Type::kShowStats &&
+        mail.type() != Type::kTrace) {
         ++refused_;
         refuse(s, mail.header.ticket, Status::invalid, "descriptors where none belong");
         return;
@@ -224,8 +243,17 @@ void Agent::dispatch(Session& s, Mail& mail, int64_t now) {
         case Type::kStatus:
             status(s, mail, now);
             return;
+        case Type::kShowStats:
+            show_stats(s, mail);
+            return;
+        case Type::kListEnded:
+            list_ended(s, mail, now);
+            return;
+        case Type::kTrace:
+            trace(s, mail);
+            return;
         case Type::kShutdown:
-            if (!s.who.known || (s.who.uid != 0 && s.who.uid != ::geteuid())) {
+            if (!s.credentials.known || (s.credentials.uid != 0 && s.credentials.uid != ::geteuid())) {
                 refuse(s, mail.header.ticket, Status::denied, "only the agent's own user or root may end it");
                 return;
             }

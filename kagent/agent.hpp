@@ -3,7 +3,8 @@
 // Outbox. Everything runs on one thread; time is an argument. Server drives it; tests and fuzzers drive it
 // too. Its methods are in files by subject: agent.cpp sessions and dispatch, agent_nics.cpp NICs and leases,
 // agent_links.cpp the interfaces NICs depend on, agent_connect.cpp connections, agent_names.cpp the name
-// service, status.cpp the JSON for tools.
+// service, agent_ended.cpp processes that have ended, agent_trace.cpp those that are recorded, status.cpp the
+// JSON for tools.
 #pragma once
 
 #include <sys/types.h>
@@ -16,6 +17,7 @@
 #include "core/agent/mail.hpp"
 #include "kagent/connection_table.hpp"
 #include "kagent/devices.hpp"
+#include "kagent/ended.hpp"
 #include "kagent/limits.hpp"
 #include "kagent/names.hpp"
 #include "kagent/providers.hpp"
@@ -27,6 +29,8 @@ namespace viaduct::kagent {
 class Outbox {
 public:
     virtual void send(uint64_t session, Mail mail) = 0;
+    // Everything that was sent to the session has left this process.
+    virtual bool all_out(uint64_t session) = 0;
     // Ends the session once what was sent before is out. leave() follows, later.
     virtual void drop(uint64_t session, const char* why) = 0;
     // Closes files that a user has handed over. Agent itself closes none of them: that may take long.
@@ -44,8 +48,10 @@ struct Credentials {
 
 struct Session {
     uint64_t id = 0;
-    Credentials who;
+    Credentials credentials;
     Fd pidfd;
+    Fd stats;  // kShowStats
+    uint64_t recorded_by = 0, records = 0;  // sessions (kTrace); 0: none
     bool greeted = false;  // has said hello and is welcome
     bool dropped = false;
     bool tool = false;
@@ -63,15 +69,23 @@ public:
     // Whether this user may have another session that has not said hello yet.
     bool has_room(uid_t user);
     // The number of the new session; 0: there is no room.
-    uint64_t arrive(Credentials who, Fd pidfd, int64_t now);
+    uint64_t arrive(Credentials credentials, Fd pidfd, int64_t now);
     void handle(uint64_t session, Mail mail, int64_t now);
     void leave(uint64_t session, int64_t now);
 
-    void tick(int64_t now) { table_.expire(now); }
+    void tick(int64_t now) {
+        table_.expire(now);
+        ended_.expire(now);
+        tell_connected();
+    }
     Deadline next_deadline() const { return table_.next_deadline(); }
 
-    // Sessions for whose sake the agent stays: all but tools and those that have not said hello.
+    // Sessions that keep the agent running: all but tools and those that have not said hello.
     size_t keepers() const { return keepers_; }
+    // Until when the agent keeps something for tools about processes that have ended; 0: it keeps nothing.
+    int64_t tells_until() const { return ended_.last_until(); }
+    // From now on it is there for tools only: another client makes it leave, and starts the next agent.
+    void serve_tools_only() { tools_only_ = true; }
     bool shutdown_asked() const { return shutdown_asked_; }
     // Tells all clients that this agent is about to end.
     void announce_leaving();
@@ -97,6 +111,13 @@ private:
         uint64_t bytes = 0;
     };
 
+    // An end that will be told that it is connected, once the other one's kJoined has left this process.
+    struct Telling {
+        Party end;
+        uint64_t other = 0;  // session
+        Status when_gone = Status::ok;  // what the end is told when the other one's session has ended
+    };
+
     void answer(Session& s, uint32_t ticket, Type type) { deliver(s, Mail(type, ticket)); }
     template <class T>
     void answer(Session& s, uint32_t ticket, Type type, const T& body) {
@@ -107,7 +128,7 @@ private:
 
     void stop_keeping(Session& s);
     void drop(Session& s, const char* why);
-    void judge(Session& s, Mail& mail, int64_t now);
+    void check_and_dispatch(Session& s, Mail& mail, int64_t now);
     void greet(Session& s, const Mail& mail);
     void dispatch(Session& s, Mail& mail, int64_t now);
 
@@ -130,22 +151,30 @@ private:
     End end_of(const Session& s, const Context& c, uint32_t ticket) const;
     bool address_fits(const Context& c, const EndAddress& a) const;
 
-    void incoming(const Party& waiter, const Incoming& what) override;
-    void failed(const Party& who, Status why) override;
+    void on_incoming(const Party& waiter, const Incoming& what) override;
+    void on_failed(const Party& party, Status why) override;
     Status make(uint64_t connection, const End& requester, const End& acceptor) override;
-    bool joined(uint64_t connection, const End& own, const End& peer, uint32_t side) override;
-    bool joined_both(uint64_t connection, const End& first, const End& second) override;
-    bool joined_mail(uint64_t connection, const End& own, const End& peer, uint32_t side, Mail* out);
-    void settled(uint64_t connection) override;
-    void cancel_too_late(const Party& who) override;
-    void ticket_opened(uint64_t session) override;
-    void ticket_closed(uint64_t session) override;
+    bool on_joined(uint64_t connection, const End& own, const End& peer, uint32_t side) override;
+    bool on_joined_both(uint64_t connection, const End& first, const End& second) override;
+    bool joined_mail(uint64_t connection, const End& own, const End& peer, uint32_t side, bool told_later, Mail* out);
+    void tell_connected();
+    void on_settled(uint64_t connection) override;
+    void on_cancel_too_late(const Party& party) override;
+    void on_ticket_opened(uint64_t session) override;
+    void on_ticket_closed(uint64_t session) override;
 
     void name_lookup(Session& s, const Mail& mail, int64_t now);
     void address_lookup(Session& s, const Mail& mail);
     void name_add(Session& s, const Mail& mail);
     std::vector<size_t> nics_behind(const Session& s, const Context& c, std::string_view name, int64_t now);
     const Devices& devices(int64_t now);
+
+    void show_stats(Session& s, Mail& mail);
+    void keep_failures(Session& s, int64_t now);
+    void list_ended(Session& s, const Mail& mail, int64_t now);
+
+    void trace(Session& s, Mail& mail);
+    void end_trace(Session& s);
 
     void status(Session& s, const Mail& mail, int64_t now);
     std::string status_text(const Session& viewer, int64_t now, bool with_sessions);
@@ -156,8 +185,10 @@ private:
     Limits limits_;
     Registry registry_;
     ConnectionTable table_;
+    EndedProcesses ended_;
     std::map<uint64_t, Session> sessions_;
     std::map<uint64_t, Shared> shared_;        // by connection id
+    std::vector<Telling> telling_;
     std::vector<std::string> link_addresses_;  // by NIC; empty: it depends on no interface
     bool links_known_ = false;
     Devices devices_;
@@ -166,15 +197,16 @@ private:
     size_t keepers_ = 0;
     uint64_t refused_ = 0;  // messages answered with kError/invalid
     bool shutdown_asked_ = false;
+    bool tools_only_ = false;
 };
 
 inline bool same_user(const Session& a, const Session& b) {
-    return a.id == b.id || (a.who.known && b.who.known && a.who.uid == b.who.uid);
+    return a.id == b.id || (a.credentials.known && b.credentials.known && a.credentials.uid == b.credentials.uid);
 }
 
 // What a user may be told of another's: his own, or everything for root.
 inline bool may_see(const Session& viewer, const Session& owner) {
-    return (viewer.who.known && viewer.who.uid == 0) || same_user(viewer, owner);
+    return (viewer.credentials.known && viewer.credentials.uid == 0) || same_user(viewer, owner);
 }
 
 }  // namespace viaduct::kagent

@@ -57,15 +57,15 @@ bool Agent::address_fits(const Context& c, const EndAddress& a) const {
 }
 
 End Agent::end_of(const Session& s, const Context& c, uint32_t ticket) const {
-    // Ends meet when their NICs belong to one provider, and to one user unless the configuration opens that
-    // wall.
+    // Ends meet when their NICs belong to one provider, and to one user unless the configuration allows connections
+    // between users.
     const NicInfo& nic = providers_.nics()[c.nic];
     uint64_t provider = 0;
     while (std::strncmp(providers_.nics()[provider].provider, nic.provider, sizeof nic.provider) != 0)
         ++provider;
     End e;
     e.party = {s.id, ticket, c.id};
-    const uint64_t user = s.who.known ? uint64_t{s.who.uid} + 1 : kUnknownUser | s.id;
+    const uint64_t user = s.credentials.known ? uint64_t{s.credentials.uid} + 1 : kUnknownUser | s.id;
     e.domain = provider | (settings_.cross_user ? 0 : user << kUserShift);
     return e;
 }
@@ -76,7 +76,7 @@ bool Agent::may_wait(Session& s, uint32_t ticket) {
         refuse(s, ticket, Status::invalid, "this ticket has an open request already");
         return false;
     }
-    if (limits_.left(s.who.uid, Quota::outstanding) == 0) {
+    if (limits_.left(s.credentials.uid, Quota::outstanding) == 0) {
         refuse(s, ticket, Status::out_of_resources,
                "too many open connection requests of this user (limit " +
                    std::to_string(limits_.limit(Quota::outstanding)) + ", agent.max_outstanding)");
@@ -85,14 +85,14 @@ bool Agent::may_wait(Session& s, uint32_t ticket) {
     return true;
 }
 
-void Agent::ticket_opened(uint64_t session) {
+void Agent::on_ticket_opened(uint64_t session) {
     if (const auto s = sessions_.find(session); s != sessions_.end())
-        limits_.take_anyway(s->second.who.uid, Quota::outstanding, 1);
+        limits_.take_anyway(s->second.credentials.uid, Quota::outstanding, 1);
 }
 
-void Agent::ticket_closed(uint64_t session) {
+void Agent::on_ticket_closed(uint64_t session) {
     if (const auto s = sessions_.find(session); s != sessions_.end())
-        limits_.give(s->second.who.uid, Quota::outstanding, 1);
+        limits_.give(s->second.credentials.uid, Quota::outstanding, 1);
 }
 
 void Agent::conn_wait(Session& s, const Mail& mail) {
@@ -152,10 +152,13 @@ void Agent::conn_confirm(Session& s, const Mail& mail) {
         if (mail.header.ticket != 0) refuse(s, mail.header.ticket, Status::invalid, "malformed confirmation");
         return;
     }
-    const bool in_time = table_.confirm(s.id, body.connection_id);
+    const uint64_t acceptor = table_.confirm(s.id, body.connection_id);
     if (mail.header.ticket == 0) return;
-    if (in_time) {
-        answer(s, mail.header.ticket, Type::kDone);
+    if (acceptor != 0) {
+        telling_.push_back({{s.id, mail.header.ticket, 0}, acceptor, Status::timeout});
+        tell_connected();
+    } else if (!table_.has_made(body.connection_id)) {
+        refuse(s, mail.header.ticket, Status::invalid, "no connection of this agent");
     } else {
         refuse(s, mail.header.ticket, Status::timeout, "the acceptor has given up");
     }
@@ -194,20 +197,20 @@ void Agent::cancel(Session& s, const Mail& mail) {
 
 // ---- effects
 
-void Agent::incoming(const Party& waiter, const Incoming& what) {
+void Agent::on_incoming(const Party& waiter, const Incoming& what) {
     if (const auto s = sessions_.find(waiter.session); s != sessions_.end()) {
         answer(s->second, waiter.ticket, Type::kIncoming, what);
     }
 }
 
-void Agent::failed(const Party& who, Status why) {
-    if (const auto s = sessions_.find(who.session); s != sessions_.end())
-        refuse(s->second, who.ticket, why, reason_of(why));
+void Agent::on_failed(const Party& party, Status why) {
+    if (const auto s = sessions_.find(party.session); s != sessions_.end())
+        refuse(s->second, party.ticket, why, reason_of(why));
 }
 
-void Agent::cancel_too_late(const Party& who) {
-    if (const auto s = sessions_.find(who.session); s != sessions_.end()) {
-        refuse(s->second, who.ticket, Status::closed, "it was decided already");
+void Agent::on_cancel_too_late(const Party& party) {
+    if (const auto s = sessions_.find(party.session); s != sessions_.end()) {
+        refuse(s->second, party.ticket, Status::closed, "it was decided already");
     }
 }
 
@@ -227,40 +230,61 @@ Status Agent::make(uint64_t connection, const End& requester, const End& accepto
     return s;
 }
 
-void Agent::settled(uint64_t connection) {
+void Agent::on_settled(uint64_t connection) {
     const auto it = shared_.find(connection);
     if (it == shared_.end()) return;
     limits_.give(it->second.user, Quota::descriptors, 1);
     shared_.erase(it);
 }
 
-bool Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_t side) {
+bool Agent::on_joined(uint64_t connection, const End& own, const End& peer, uint32_t side) {
     Mail mail;
-    if (!joined_mail(connection, own, peer, side, &mail)) return false;
+    if (!joined_mail(connection, own, peer, side, false, &mail)) return false;
     deliver(sessions_.at(own.party.session), std::move(mail));
     return true;
 }
 
 // Neither end is told of a connection of which the other one cannot be told.
-bool Agent::joined_both(uint64_t connection, const End& first, const End& second) {
+bool Agent::on_joined_both(uint64_t connection, const End& first, const End& second) {
     Mail mails[2];
-    if (!joined_mail(connection, first, second, 0, &mails[0])) {
-        failed(second.party, Status::out_of_resources);
+    if (!joined_mail(connection, first, second, 0, true, &mails[0])) {
+        on_failed(second.party, Status::out_of_resources);
         return false;
     }
-    if (!joined_mail(connection, second, first, 1, &mails[1])) {
-        failed(first.party, Status::out_of_resources);
+    if (!joined_mail(connection, second, first, 1, true, &mails[1])) {
+        on_failed(first.party, Status::out_of_resources);
         return false;
     }
     deliver(sessions_.at(first.party.session), std::move(mails[0]));
     // A client that reads nothing is dropped.
     if (const auto s = sessions_.find(second.party.session); s != sessions_.end())
         deliver(s->second, std::move(mails[1]));
+    telling_.push_back({first.party, second.party.session, Status::rejected});
+    telling_.push_back({second.party, first.party.session, Status::rejected});
+    tell_connected();
     return true;
 }
 
+// Tells each end that waits for it that the other one will read its kJoined, or that its session has ended.
+void Agent::tell_connected() {
+    std::erase_if(telling_, [this](const Telling& t) {
+        const auto end = sessions_.find(t.end.session);
+        if (end == sessions_.end()) return true;
+        const auto other = sessions_.find(t.other);
+        const bool gone = other == sessions_.end() || other->second.dropped;
+        if (!gone && !outbox_.all_out(t.other)) return false;
+        if (gone) {
+            refuse(end->second, t.end.ticket, t.when_gone, "the other side has left");
+        } else {
+            answer(end->second, t.end.ticket, Type::kDone);
+        }
+        return true;
+    });
+}
+
 // What an end is told of its connection. False: it is answered with an error.
-bool Agent::joined_mail(uint64_t connection, const End& own, const End& peer, uint32_t side, Mail* out) {
+bool Agent::joined_mail(uint64_t connection, const End& own, const End& peer, uint32_t side, bool told_later,
+                        Mail* out) {
     const auto me = sessions_.find(own.party.session);
     const auto other = sessions_.find(peer.party.session);
     const Context* context = registry_.find(peer.party.context);
@@ -278,8 +302,9 @@ bool Agent::joined_mail(uint64_t connection, const End& own, const End& peer, ui
     std::copy(peer.words.begin(), peer.words.end(), std::begin(j.peer_endpoint_words));
     j.side = side;
     j.same_process = own.party.session == peer.party.session ? 1 : 0;
-    j.peer_pid = other->second.who.pid;
-    j.peer_uid = other->second.who.uid;
+    j.told_later = told_later ? 1 : 0;
+    j.peer_pid = other->second.credentials.pid;
+    j.peer_uid = other->second.credentials.uid;
     j.remote = peer.local;
     j.traits = peer.traits;
     j.same_user = same_user(me->second, other->second) ? 1 : 0;

@@ -92,8 +92,8 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
         // shown by the id, which no other process has been told. Different numbers tell two processes apart; equal
         // ones, which may both be 0, prove nothing.
         const auto owner = sessions_.find(old->session);
-        const bool same =
-            owner != sessions_.end() && same_user(owner->second, s) && owner->second.who.pid == s.who.pid;
+        const bool same = owner != sessions_.end() && same_user(owner->second, s) &&
+                          owner->second.credentials.pid == s.credentials.pid;
         if (body.reattach == 0 || !same) {
             refuse(s, ticket, Status::denied, "this context exists already");
             return;
@@ -107,7 +107,7 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
         return;
     }
     c.session = s.id;
-    c.user = s.who.uid;
+    c.user = s.credentials.uid;
     c.nic = *nic;
     c.device = text_of(body.device);
     c.descriptors = std::move(mail.descriptors);
@@ -115,7 +115,7 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     std::copy(std::begin(body.provider_words), std::end(body.provider_words), c.words.begin());
     if (body.reattach != 0) std::copy(std::begin(body.held), std::end(body.held), c.held.begin());
     if (registry_.open(c) != Status::ok) {
-        outbox_.discard(s.who.uid, std::move(c.descriptors));
+        outbox_.discard(s.credentials.uid, std::move(c.descriptors));
         refuse(s, ticket, Status::out_of_resources,
                "too many open NICs of this user (limit " + std::to_string(limits_.limit(Quota::contexts)) +
                    ", agent.max_contexts) or descriptors for them (limit " +

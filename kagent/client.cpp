@@ -14,15 +14,15 @@
 
 namespace viaduct::kagent {
 
-Client::Client(Fd socket, Fd pidfd, Credentials who)
-    : socket_(std::move(socket)), pidfd_(std::move(pidfd)), who_(who) {}
+Client::Client(Fd socket, Fd pidfd, Credentials credentials)
+    : socket_(std::move(socket)), pidfd_(std::move(pidfd)), credentials_(credentials) {}
 
 Status Client::send(Mail mail) {
     if (backlog_.empty()) {
         const Status s = send_mail(socket_.get(), mail);
         // Too many descriptors in flight is a state that passes, like a full socket.
         if (s != Status::not_done && s != Status::out_of_resources) {
-            if (s == Status::ok) flying_ += mail.descriptors.size();
+            if (s == Status::ok) in_flight_ += mail.descriptors.size();
             return s;
         }
     }
@@ -42,7 +42,7 @@ Status Client::flush() {
         if (s != Status::ok) return s;
         waiting_descriptors_ -= backlog_.front().descriptors.size();
         waiting_bytes_ -= backlog_.front().payload.size();
-        flying_ += backlog_.front().descriptors.size();
+        in_flight_ += backlog_.front().descriptors.size();
         ++taken_;
         backlog_.pop_front();
     }

@@ -14,11 +14,11 @@ namespace viaduct::kagent {
 class Client {
 public:
     // `pidfd` is invalid where the kernel gives none (core/process/peer_process.hpp).
-    Client(Fd socket, Fd pidfd, Credentials who);
+    Client(Fd socket, Fd pidfd, Credentials credentials);
 
     int socket() const { return socket_.get(); }
     int pidfd() const { return pidfd_.get(); }
-    const Credentials& who() const { return who_; }
+    const Credentials& credentials() const { return credentials_; }
 
     // ok; not_done: queued, waits for room; closed: the client has ended; out_of_resources: it does not read and has
     // too much waiting.
@@ -26,17 +26,17 @@ public:
     // Sends what waits. ok: nothing waits any more.
     Status flush();
     bool wants_to_write() const { return !backlog_.empty(); }
-    // A client that does not take its answers is not listened to until it does.
+    // Requests of a client that does not read its answers are not read until it does.
     bool wants_to_read() const { return !closing_ && backlog_.size() < kPauseReading; }
 
     uint64_t taken() const { return taken_; }  // messages that had to wait and did not have to wait for ever
 
     size_t unread_bytes() const { return waiting_bytes_; }  // that wait
-    // Files that were sent and that it may not have taken yet. While they are under way the system counts
-    // them as the agent's, whose number of them is limited.
-    size_t flying() {
-        if (flying_ != 0 && all_taken()) flying_ = 0;
-        return flying_;
+    // Descriptors that were sent and that the client may not have received yet. While they are in flight the kernel
+    // counts them as the agent's, and limits their number.
+    size_t in_flight() {
+        if (in_flight_ != 0 && all_taken()) in_flight_ = 0;
+        return in_flight_;
     }
 
     // For the thread that closes them elsewhere (core/shm/foreign_files.hpp).
@@ -54,7 +54,7 @@ public:
     bool held_back = false;   // its files cannot be closed now: it is not listened to until the next look
     bool waits = false;       // not listened to until its user's processes have taken files
     int last_turns = 8;       // for what a process that has ended has still said
-    uint64_t charged_bytes = 0, charged_files = 0;  // unread_bytes() and flying(), in its user's account
+    uint64_t charged_bytes = 0, charged_files = 0;  // unread_bytes() and in_flight(), in its user's account
 
 private:
     static constexpr size_t kPauseReading = 64;
@@ -65,9 +65,9 @@ private:
 
     Fd socket_;
     Fd pidfd_;
-    Credentials who_;
+    Credentials credentials_;
     std::deque<Mail> backlog_;
-    size_t waiting_descriptors_ = 0, waiting_bytes_ = 0, flying_ = 0;
+    size_t waiting_descriptors_ = 0, waiting_bytes_ = 0, in_flight_ = 0;
     uint64_t taken_ = 0;
     bool closing_ = false;
 };

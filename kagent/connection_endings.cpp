@@ -39,9 +39,9 @@ void ConnectionTable::requester_left(Entries::iterator it) {
 void ConnectionTable::fail_acceptor(Entries::iterator it, Status why) {
     const Entry e = it->second;
     erase(it);
-    effects_.failed(e.acceptor.party, why);
-    effects_.settled(e.connection);
-    if (e.canceller.ticket != 0) effects_.cancel_too_late(e.canceller);
+    effects_.on_failed(e.acceptor.party, why);
+    effects_.on_settled(e.connection);
+    if (e.canceller.ticket != 0) effects_.on_cancel_too_late(e.canceller);
 }
 
 void ConnectionTable::owner_left(Entries::iterator it, int64_t now) {
@@ -93,7 +93,7 @@ void ConnectionTable::end_all(Match match, int64_t now) {
             // The requester is connected already, and sees by the pidfd that its peer has died.
             const uint64_t connection = it->second.connection;
             erase(it);
-            effects_.settled(connection);
+            effects_.on_settled(connection);
         } else if (match(it->second.owner)) {
             owner_left(it, now);
         }
@@ -121,12 +121,12 @@ void ConnectionTable::due_now(Entries::iterator it, int64_t now) {
         case State::held: {
             const Status why = e.lost_its_server ? Status::timeout : Status::no_match;
             erase(it);
-            effects_.failed(party, why);
+            effects_.on_failed(party, why);
             return;
         }
         case State::met:
             requester_left(it);
-            effects_.failed(party, Status::timeout);
+            effects_.on_failed(party, Status::timeout);
             return;
         case State::accepted:
             fail_acceptor(it, Status::timeout);
@@ -149,7 +149,7 @@ void ConnectionTable::due_now(Entries::iterator it, int64_t now) {
                 return;
             }
             erase(it);
-            effects_.failed(party, Status::timeout);
+            effects_.on_failed(party, Status::timeout);
             return;
         }
         case State::waiting:

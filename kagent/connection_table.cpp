@@ -49,12 +49,11 @@ ConnectionTable::Key ConnectionTable::peer_key(uint64_t domain, const EndAddress
 // ---- bookkeeping
 
 void ConnectionTable::index(const Party& party, Id id) {
-    if (tickets_.insert_or_assign({party.session, party.ticket}, id).second)
-        effects_.ticket_opened(party.session);
+    if (tickets_.insert_or_assign({party.session, party.ticket}, id).second) effects_.on_ticket_opened(party.session);
 }
 
 void ConnectionTable::unindex(const Party& party) {
-    if (tickets_.erase({party.session, party.ticket}) != 0) effects_.ticket_closed(party.session);
+    if (tickets_.erase({party.session, party.ticket}) != 0) effects_.on_ticket_closed(party.session);
 }
 
 ConnectionTable::Entries::iterator ConnectionTable::add(Entry entry) {
@@ -121,7 +120,7 @@ void ConnectionTable::erase(Entries::iterator it) {
 void ConnectionTable::wait(const End& waiter) {
     const auto count = incoming_count_.find(waiter.party.context);
     if (count != incoming_count_.end() && count->second >= rules_.max_incoming) {
-        effects_.failed(waiter.party, Status::out_of_resources);
+        effects_.on_failed(waiter.party, Status::out_of_resources);
         return;
     }
     const Key key = wait_key(waiter.domain, waiter.local);
@@ -167,7 +166,7 @@ void ConnectionTable::meet(Entries::iterator request, const Party& waiter) {
     in.incoming = request->first;
     in.remote = e.end.local;
     in.traits = e.end.traits;
-    effects_.incoming(waiter, in);
+    effects_.on_incoming(waiter, in);
 }
 
 // Its server has left before accepting: perhaps another one comes, in the usual grace.
@@ -190,37 +189,37 @@ void ConnectionTable::hold_again(Entries::iterator request, int64_t now) {
     }
 }
 
-void ConnectionTable::accept(const Party& who, uint64_t incoming, const ViTraits& traits,
+void ConnectionTable::accept(const Party& party, uint64_t incoming, const ViTraits& traits,
                              const std::array<uint32_t, 6>& words, int64_t now) {
     const auto it = entries_.find(incoming);
     const bool known = it != entries_.end() &&
                        (it->second.state == State::met || it->second.state == State::abandoned) &&
-                       it->second.owner.session == who.session && it->second.owner.context == who.context;
+                       it->second.owner.session == party.session && it->second.owner.context == party.context;
     if (!known) {
-        effects_.failed(who, Status::invalid);
+        effects_.on_failed(party, Status::invalid);
         return;
     }
     Entry& e = it->second;
     if (e.state == State::abandoned) {  // the requester gave up: the incoming is used up by this answer
         erase(it);
-        effects_.failed(who, Status::timeout);
+        effects_.on_failed(party, Status::timeout);
         return;
     }
     if (const Status s = compare_traits(e.end.traits, traits); s != Status::ok) {
-        effects_.failed(who, s);  // the requester is not told, the incoming stays
+        effects_.on_failed(party, s);  // the requester is not told, the incoming stays
         return;
     }
     End acceptor;
-    acceptor.party = who;
+    acceptor.party = party;
     acceptor.domain = e.end.domain;
     acceptor.local = e.remote;
     acceptor.traits = traits;
     acceptor.words = words;
     const uint64_t connection = incoming;
     if (const Status s = effects_.make(connection, e.end, acceptor); s != Status::ok) {
-        effects_.failed(e.end.party, s);
+        effects_.on_failed(e.end.party, s);
         erase(it);
-        effects_.failed(who, s);
+        effects_.on_failed(party, s);
         return;
     }
     if (const auto c = incoming_count_.find(e.owner.context);
@@ -232,40 +231,40 @@ void ConnectionTable::accept(const Party& who, uint64_t incoming, const ViTraits
     e.acceptor = acceptor;
     e.connection = connection;
     connections_[connection] = it->first;
-    index(who, it->first);
+    index(party, it->first);
     set_due(it, after(now, rules_.confirm_ns));
-    if (!effects_.joined(connection, e.end, acceptor, 0)) fail_acceptor(it, Status::out_of_resources);
+    if (!effects_.on_joined(connection, e.end, acceptor, 0)) fail_acceptor(it, Status::out_of_resources);
 }
 
-Status ConnectionTable::reject(const Party& who, uint64_t incoming) {
+Status ConnectionTable::reject(const Party& party, uint64_t incoming) {
     const auto it = entries_.find(incoming);
     if (it == entries_.end()) return Status::invalid;
     const Entry& e = it->second;
-    if (e.state == State::accepted && e.end.party.session == who.session && e.end.party.context == who.context) {
+    if (e.state == State::accepted && e.end.party.session == party.session && e.end.party.context == party.context) {
         fail_acceptor(it, Status::rejected);
         return Status::ok;
     }
     if (e.state != State::met && e.state != State::abandoned) return Status::invalid;
-    if (e.owner.session != who.session || e.owner.context != who.context) return Status::invalid;
+    if (e.owner.session != party.session || e.owner.context != party.context) return Status::invalid;
     const bool open = e.state == State::met;
     const Party requester = e.end.party;
     erase(it);
-    if (open) effects_.failed(requester, Status::rejected);
+    if (open) effects_.on_failed(requester, Status::rejected);
     return Status::ok;
 }
 
-bool ConnectionTable::confirm(uint64_t session, uint64_t connection) {
+uint64_t ConnectionTable::confirm(uint64_t session, uint64_t connection) {
     const auto c = connections_.find(connection);
-    if (c == connections_.end()) return false;
+    if (c == connections_.end()) return 0;
     const auto it = entries_.find(c->second);
-    if (it->second.end.party.session != session) return false;
+    if (it->second.end.party.session != session) return 0;
     const Entry e = it->second;
     erase(it);
-    const bool joined = effects_.joined(connection, e.acceptor, e.end, 1);
+    const bool joined = effects_.on_joined(connection, e.acceptor, e.end, 1);
     if (joined) ++made_;
-    effects_.settled(connection);
-    if (e.canceller.ticket != 0) effects_.cancel_too_late(e.canceller);
-    return joined;
+    effects_.on_settled(connection);
+    if (e.canceller.ticket != 0) effects_.on_cancel_too_late(e.canceller);
+    return joined ? e.acceptor.party.session : 0;
 }
 
 // ---- peer to peer
@@ -310,12 +309,12 @@ void ConnectionTable::join_peers(Entries::iterator older, Entries::iterator newe
     Status s = compare_traits(a.traits, b.traits);
     if (s == Status::ok) s = effects_.make(connection, a, b);
     if (s != Status::ok) {
-        effects_.failed(a.party, s);
-        effects_.failed(b.party, s);
+        effects_.on_failed(a.party, s);
+        effects_.on_failed(b.party, s);
         return;
     }
-    if (effects_.joined_both(connection, a, b)) ++made_;
-    effects_.settled(connection);
+    if (effects_.on_joined_both(connection, a, b)) ++made_;
+    effects_.on_settled(connection);
 }
 
 }  // namespace viaduct::kagent

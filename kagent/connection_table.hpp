@@ -42,22 +42,22 @@ struct End {
 class ConnectionEffects {
 public:
     // Answers a wait.
-    virtual void incoming(const Party& waiter, const Incoming& what) = 0;
+    virtual void on_incoming(const Party& waiter, const Incoming& what) = 0;
     // Answers anything with an error.
-    virtual void failed(const Party& who, Status why) = 0;
+    virtual void on_failed(const Party& party, Status why) = 0;
     // Makes what both ends share. Not ok: both are told so.
     virtual Status make(uint64_t connection, const End& requester, const End& acceptor) = 0;
     // Answers a request, accept or peer request: connected. False: it is answered, but with an error.
-    virtual bool joined(uint64_t connection, const End& own, const End& peer, uint32_t side) = 0;
+    virtual bool on_joined(uint64_t connection, const End& own, const End& peer, uint32_t side) = 0;
     // Answers two peer requests: both are connected, or both are answered with an error.
-    virtual bool joined_both(uint64_t connection, const End& first, const End& second) = 0;
+    virtual bool on_joined_both(uint64_t connection, const End& first, const End& second) = 0;
     // The connection is complete or given up: what make() made may go.
-    virtual void settled(uint64_t connection) = 0;
+    virtual void on_settled(uint64_t connection) = 0;
     // Answers a cancel that had to wait for the end of a handshake.
-    virtual void cancel_too_late(const Party& who) = 0;
+    virtual void on_cancel_too_late(const Party& party) = 0;
     // A session has one more, or one less, ticket that will be answered.
-    virtual void ticket_opened(uint64_t session) = 0;
-    virtual void ticket_closed(uint64_t session) = 0;
+    virtual void on_ticket_opened(uint64_t session) = 0;
+    virtual void on_ticket_closed(uint64_t session) = 0;
 
 protected:
     ~ConnectionEffects() = default;
@@ -74,21 +74,25 @@ Status compare_traits(const ViTraits& a, const ViTraits& b);
 
 class ConnectionTable {
 public:
-    ConnectionTable(ConnectionRules rules, ConnectionEffects& effects) : rules_(rules), effects_(effects) {}
+    // `first_id`: the numbers of incoming requests and connections begin above it.
+    ConnectionTable(ConnectionRules rules, ConnectionEffects& effects, uint64_t first_id = 0)
+        : rules_(rules), effects_(effects), first_id_(first_id), next_id_(first_id + 1) {}
 
     void wait(const End& waiter);
     void request(const End& requester, const EndAddress& remote, Deadline deadline, int64_t now);
     void peer(const End& end, const EndAddress& remote, Deadline deadline, int64_t now);
-    void accept(const Party& who, uint64_t incoming, const ViTraits& traits,
+    void accept(const Party& party, uint64_t incoming, const ViTraits& traits,
                 const std::array<uint32_t, 6>& words, int64_t now);
     // By whose incoming it is; or, once accepted, by the requester that cannot take up the connection (its number is
     // that of the incoming).
-    Status reject(const Party& who, uint64_t incoming);
-    // False: the acceptor has given up, or there was no such connection.
-    bool confirm(uint64_t session, uint64_t connection);
+    Status reject(const Party& party, uint64_t incoming);
+    // False: the number is none of this table; it is another agent's, or made up.
+    bool has_made(uint64_t connection) const { return connection > first_id_ && connection < next_id_; }
+    // The session of the acceptor, which is connected now; 0: it has given up, or there was no such connection.
+    uint64_t confirm(uint64_t session, uint64_t connection);
 
     enum class Cancelled { done, too_late, later };
-    // done: removed, no answer will come. too_late: nothing open under that ticket. later: cancel_too_late()
+    // done: removed, no answer will come. too_late: nothing open under that ticket. later: on_cancel_too_late()
     // will be called after the answer of that ticket.
     Cancelled cancel(const Party& canceller, uint32_t ticket);
 
@@ -158,7 +162,8 @@ private:
         tickets_;                                // (session, ticket) of everything that has an open answer
     std::map<uint64_t, size_t> incoming_count_;  // per context
     std::map<uint64_t, Id> connections_;         // accepted, by connection id
-    Id next_id_ = 1;
+    const Id first_id_;
+    Id next_id_;
     uint64_t made_ = 0;
 };
 

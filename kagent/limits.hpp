@@ -15,7 +15,7 @@
 
 namespace viaduct::kagent {
 
-// So many sockets of a user may be silent beside his sessions: processes that are just starting.
+// How many sockets of a user may be without a hello, besides the sessions: processes that are just starting.
 inline constexpr uint64_t kSilentOfOneUser = 256;
 
 enum class Quota : uint32_t {
@@ -42,14 +42,14 @@ public:
     uint64_t limit(Quota) const;
     uint64_t used(uid_t user, Quota) const;
     uint64_t left(uid_t user, Quota) const;
-    // Whether he may have so much more. Descriptors are counted anew before any is refused.
+    // Whether the user may have so much more. Descriptors are counted anew before any is refused.
     [[nodiscard]] bool allows(uid_t user, Quota, uint64_t amount);
     // All or nothing, of what is allowed.
     [[nodiscard]] bool take(uid_t user, Quota, uint64_t amount);
     // What exists already and cannot be refused any more (a client that re-attaches).
     void take_anyway(uid_t user, Quota, uint64_t amount);
     void give(uid_t user, Quota, uint64_t amount);
-    // What he has of it by one of his sessions has changed from what was charged.
+    // One session of the user has `now` of it; *charged is what was charged for it before, and is updated.
     void correct(uid_t user, Quota, uint64_t* charged, uint64_t now);
 
     // Counts anew what was charged to a user for descriptors that have been sent to it: no event says when it takes

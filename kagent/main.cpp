@@ -5,20 +5,23 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <optional>
 
 #include "core/agent/meeting_point.hpp"
+#include "core/agent/name_holder.hpp"
 #include "core/agent/own_limits.hpp"
 #include "core/config/config.hpp"
 #include "core/config/paths.hpp"
-#include "core/agent/name_holder.hpp"
 #include "kagent/server.hpp"
 #include "kagent/service.hpp"
 #include "viaduct/kagent.hpp"
 
 namespace {
+
+constexpr int kWrongOptions = 2;  // as of the tools
 
 using namespace viaduct;
 
@@ -86,8 +89,10 @@ int serve(const Options& o, uint32_t flaws) {
         }
         if (server_options.address != asked) {
             server_options.own_user_only = true;
-            spdlog::warn("{} is held by {}, which is neither root nor user {}: serving {} instead", asked,
-                         other_user_at(asked), ::geteuid(), server_options.address);
+            const std::string holder = other_user_at(asked);
+            spdlog::warn("{} is held by {}, which is not known to be root or user {}: serving {} instead", asked,
+                         holder.empty() ? "a user that the kernel does not name" : holder, ::geteuid(),
+                         server_options.address);
         }
     }
 
@@ -95,7 +100,11 @@ int serve(const Options& o, uint32_t flaws) {
     for (const ConfigProblem& problem : config.problems())
         if (problem.section != "mpi") spdlog::warn("configuration: {}", problem.text);
     auto settings = kagent::AgentSettings::from(config);
-    if (o.linger_ms) settings.linger_ms = *o.linger_ms;
+    if (o.linger_ms) {
+        settings.linger_ms = *o.linger_ms;
+        // It leaves as it is told to; what it keeps of processes that have ended does not make it stay.
+        if (*o.linger_ms >= 0) settings.ended_ms = std::min(settings.ended_ms, *o.linger_ms);
+    }
     settings.flaws = flaws;
     kagent::Providers providers;
     providers.load_all(config);
@@ -125,7 +134,11 @@ int main(int argc, char** argv) {
     app.add_option("--config", o.config, "Configuration file, read after the usual ones")
         ->check(CLI::ExistingFile);
     app.set_version_flag("--version", std::string("vipkad ") + kVersion);
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : kWrongOptions;
+    }
 
     ::signal(SIGPIPE, SIG_IGN);  // the reader of the log may end
     ::signal(SIGXFSZ, SIG_IGN);  // the program that started us may have been given short files

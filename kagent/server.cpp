@@ -2,7 +2,6 @@
 // The event loop of vipkad: what it waits for, its turns, its end; see server.hpp.
 #include "kagent/server.hpp"
 
-#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -30,6 +29,12 @@ constexpr size_t kSilentInAll = 4096;
 constexpr int64_t kServed = kMillisecond;  // then new connections are looked for
 constexpr int64_t kFlushTimeout = 500 * kMillisecond;
 
+epoll_data_t data_of(uint64_t number) {
+    epoll_data_t data{};
+    data.u64 = number;
+    return data;
+}
+
 bool is_abstract(int listener) {
     sockaddr_un address{};
     socklen_t length = sizeof address;
@@ -52,18 +57,16 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
       linger_ns_(settings.linger_ms * kMillisecond),
       client_stall_ns_(settings.client_stall_ms * kMillisecond),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
-      listener_(std::move(listener)),
-      reserve_(above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC))),
-      own_users_only_(options_.own_user_only || is_abstract(listener_.get())),
+      acceptor_(std::move(listener), epoll_.get(), data_of(static_cast<uint64_t>(Watch::listener))),
+      own_users_only_(options_.own_user_only || is_abstract(acceptor_.fd())),
       agent_(std::move(settings), providers, *this),
-      takers_(agent_.limits(), [this](uid_t user) { return count_flying(user); }),
-      silent_(kSilentOfOneUser, kSilentInAll),
+      throttle_(agent_.limits(), [this](uid_t user) { return count_in_flight(user); }),
+      pending_(kSilentOfOneUser, kSilentInAll),
       idle_since_(now_ns()) {
     if (linger_ns_ < 0) options_.forever = true;
-    agent_.limits().recount_by([this](uid_t user) { count_flying(user); });
+    agent_.limits().recount_by([this](uid_t user) { count_in_flight(user); });
     const sigset_t mask = hold_end_signals();
     signals_ = Fd(above_stdio(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)));
-    watch(listener_.get(), EPOLLIN, static_cast<uint64_t>(Watch::listener));
     watch(signals_.get(), EPOLLIN, static_cast<uint64_t>(Watch::signals));
     watch_links();
 }
@@ -73,7 +76,7 @@ Server::~Server() = default;
 void Server::watch(int fd, uint32_t events, uint64_t data) {
     epoll_event e{};
     e.events = events;
-    e.data.u64 = data;
+    e.data = data_of(data);
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &e) != 0)
         spdlog::error("cannot watch a descriptor: {}", std::strerror(errno));
 }
@@ -101,28 +104,29 @@ void Server::look_at_links(int64_t now) {
 
 int Server::timeout_ms(int64_t now) const {
     int64_t next = std::min(agent_.next_deadline(), links_due_);
-    if (silent_.size() != 0 || holds_back_ || closers_.busy()) {
+    if (pending_.size() != 0 || holds_back_ || closers_.busy()) {
         next = std::min(next, now + kLook);
     } else if (!options_.forever && agent_.keepers() == 0) {
-        next = std::min(next, leaving_at());
+        next = std::min(next, now < leaving_at() ? leaving_at() : agent_.tells_until());
     }
     // A send refused for too many descriptors in flight has no event that says when it may be tried again.
     if (!writers_.empty()) next = std::min(next, now + kRetry);
     if (!waiting_.empty()) next = std::min(next, now + kTaking);
+    if (acceptor_.rests()) next = std::min(next, acceptor_.rests_until());
     if (next == kNever) return -1;
     if (next <= now) return 0;
     return static_cast<int>(std::min<int64_t>((next - now + kMillisecond - 1) / kMillisecond, 60'000));
 }
 
-void Server::note_company(int64_t now) {
+void Server::note_keepers(int64_t now) {
     if (agent_.keepers() == 0) return;
     idle_since_ = now;
-    had_company_ = true;
+    had_keepers_ = true;
 }
 
 // The process that started the agent needs a moment to connect, even when the linger is short.
 int64_t Server::leaving_at() const {
-    return idle_since_ + (had_company_ ? linger_ns_ : std::max(linger_ns_, kFirstTimeout));
+    return idle_since_ + (had_keepers_ ? linger_ns_ : std::max(linger_ns_, kFirstTimeout));
 }
 
 bool Server::time_to_leave(int64_t now) {
@@ -133,7 +137,10 @@ bool Server::time_to_leave(int64_t now) {
     accept_clients();
     if (clients_.size() != before) return false;
     // A client that has connected but not yet said hello gets its chance, too.
-    return silent_.size() == 0;
+    if (pending_.size() != 0) return false;
+    // What is kept of processes that have ended is for tools. To a program the agent has left: its settings may be old.
+    if (now < agent_.tells_until()) agent_.serve_tools_only();
+    return now >= agent_.tells_until();
 }
 
 // Clients that have sent something or can be sent something.
@@ -141,7 +148,7 @@ void Server::gather(int timeout_ms, int64_t* now) {
     epoll_event events[256];
     const int n = ::epoll_wait(epoll_.get(), events, 256, timeout_ms);
     *now = now_ns();
-    note_company(*now);  // up to this moment, before any client leaves
+    note_keepers(*now);  // up to this moment, before any client leaves
     bool callers = false;
     for (int i = 0; i < n; ++i) {
         const uint64_t data = events[i].data.u64;
@@ -153,13 +160,13 @@ void Server::gather(int timeout_ms, int64_t* now) {
             links_.drain();
             links_due_ = std::min(links_due_, *now + kLinkPause);
         } else if (const auto c = clients_.find(data & ~kProcessBit); c != clients_.end()) {
-            turns_.ready(c->second->who().uid, data, events[i].events);
+            turns_.ready(c->second->credentials().uid, data, events[i].events);
         }
     }
     if (callers) accept_clients();
     if (*now < next_retry_) return;
     next_retry_ = *now + kRetry;
-    for (const uint64_t key : writers_) turns_.ready(clients_.at(key)->who().uid, key, EPOLLOUT);
+    for (const uint64_t key : writers_) turns_.ready(clients_.at(key)->credentials().uid, key, EPOLLOUT);
 }
 
 void Server::serve_in_turns() {
@@ -169,7 +176,7 @@ void Server::serve_in_turns() {
         const auto turn = turns_.next();
         if (!turn) return;
         serve(turn->item, turn->events);
-        bury();
+        reap();
         const int64_t after = now_ns();
         turns_.charge(turn->user, after - now);
         now = after;
@@ -180,15 +187,16 @@ void Server::run() {
     while (true) {
         int64_t now = now_ns();
         agent_.tick(now);
-        bury();
+        reap();
         if (time_to_leave(now)) break;
         gather(turns_.empty() ? timeout_ms(now) : 0, &now);
         serve_in_turns();
+        acceptor_.look(now);
         look_at_links(now);
         look_at_waiting(now);
         look_at_clients(now);
-        bury();
-        note_company(now_ns());
+        reap();
+        note_keepers(now_ns());
     }
     finish();
 }
@@ -199,7 +207,7 @@ void Server::finish() {
     notify_manager("STOPPING=1");
     if (!options_.keep_socket) {
         if (!options_.address.empty() && options_.address[0] != '@') ::unlink(options_.address.c_str());
-        listener_.reset();
+        acceptor_.close();
     }
     agent_.announce_leaving();
     const int64_t deadline = now_ns() + kFlushTimeout;

@@ -11,29 +11,30 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/fair/silent_ones.hpp"
+#include "core/fair/acceptor.hpp"
+#include "core/fair/pending_connections.hpp"
 #include "core/fair/turns.hpp"
 #include "core/shm/foreign_files.hpp"
 #include "kagent/agent.hpp"
 #include "kagent/client.hpp"
 #include "kagent/link_watch.hpp"
-#include "kagent/takers.hpp"
+#include "kagent/descriptor_throttle.hpp"
 #include "kagent/users.hpp"
 
 namespace viaduct::kagent {
 
 inline constexpr int64_t kMillisecond = 1'000'000;
 
-// Lets SIGTERM, SIGINT and SIGHUP wait until Server reads them: between taking the address and serving it, one of them
-// would leave the path behind. The set of them. Main thread, before others are started.
+// Blocks SIGTERM, SIGINT and SIGHUP until Server reads them, and returns the set of them: a signal between binding the
+// address and serving it would leave the path behind. Main thread, before other threads are started.
 sigset_t hold_end_signals();
 
 class Server final : private Outbox {
 public:
     struct Options {
         std::string address;
-        bool keep_socket = false;  // it belongs to a service manager, which listens on when this agent ends
-        bool forever = false;      // does not leave when idle
+        bool keep_socket = false;    // it belongs to a service manager, which listens on when this agent ends
+        bool forever = false;        // does not leave when idle
         bool own_user_only = false;  // serves no other user, although it listens at a path
     };
 
@@ -51,6 +52,7 @@ private:
     enum class Watch : uint64_t { listener = 1, signals = 2, links = 3, first_client = 16 };
 
     void send(uint64_t session, Mail mail) override;
+    bool all_out(uint64_t session) override;
     void drop(uint64_t session, const char* why) override;
     void discard(uid_t user, std::vector<Fd> files) override { closers_.close(user, std::move(files)); }
 
@@ -58,44 +60,45 @@ private:
     void adjust(Client& c);
     void accept_clients();
     bool accept_one();
-    bool admit(Fd& socket, const Credentials& who);
+    bool admit(Fd& socket, const Credentials& credentials);
     bool make_room(uid_t user);
     void evict(uint64_t key);
     void gather(int timeout_ms, int64_t* now);
     void serve_in_turns();
     void serve(uint64_t key, uint32_t events);
     void serve_ended(Client& c);
-    enum class Heard { all, more, closed };
-    Heard read_from(Client& c, int most);
+    enum class ReadResult { all, more, closed };
+    ReadResult read_from(Client& c, int most);
     bool listens_to(const Client& c) const;
     void settle_account(Client& c);
     void lose(Client& c, const char* why);
-    void bury();
+    void reap();
     void look_at_clients(int64_t now);
     void look_at_waiting(int64_t now);
-    uint64_t count_flying(uid_t user);
+    uint64_t count_in_flight(uid_t user);
     void watch_links();
     void look_at_links(int64_t now);
     int timeout_ms(int64_t now) const;
-    void note_company(int64_t now);
+    void note_keepers(int64_t now);
     int64_t leaving_at() const;
     bool time_to_leave(int64_t now);
     void finish();
 
     Options options_;
     int64_t linger_ns_, client_stall_ns_;
-    Fd epoll_, listener_, signals_, reserve_;
+    Fd epoll_, signals_;
+    fair::Acceptor acceptor_;
     bool own_users_only_;
     Users users_;
     Agent agent_;
-    Takers takers_;
+    DescriptorThrottle throttle_;
     LinkWatch links_;
     std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key
     std::unordered_map<uint64_t, Client*> by_session_;
-    std::vector<uint64_t> dead_;  // keys; removed between events, when no code holds a reference
+    std::vector<uint64_t> dead_;            // keys; removed between events, when no code holds a reference
     std::unordered_set<uint64_t> writers_;  // keys of clients that do not take their messages at once
     std::unordered_set<uint64_t> waiting_;  // keys of clients whose user's processes are to take files first
-    fair::SilentOnes silent_;               // clients that have not said hello, by key
+    fair::PendingConnections pending_;      // clients that have not said hello, by key
     fair::Turns turns_;
     Closers closers_;
     uint64_t next_key_ = static_cast<uint64_t>(Watch::first_client);
@@ -104,7 +107,7 @@ private:
     int64_t next_retry_ = 0;      // of what had too many descriptors in flight
     int64_t next_taking_ = 0;     // look at waiting clients
     int64_t links_due_ = kNever;  // when to look at the interfaces
-    bool had_company_ = false;    // some session has kept us already
+    bool had_keepers_ = false;    // some session has kept us already
     bool holds_back_ = false;     // some client, until the next look
     bool stop_ = false;
 };

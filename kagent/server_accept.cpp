@@ -42,65 +42,65 @@ void Server::accept_clients() {
     }
 }
 
-// Silent connections make room for later ones.
+// Closes connections that have not said hello, the oldest first, until the user may have one more. False: the agent has
+// no room for the user, and none of the user's can be closed.
 bool Server::make_room(uid_t user) {
-    while (const uint64_t key = silent_.in_the_way_of(user)) evict(key);
+    while (const uint64_t key = pending_.to_evict_for(user)) evict(key);
     while (!agent_.has_room(user)) {
-        const uint64_t key = silent_.oldest_of(user);
+        const uint64_t key = pending_.oldest_of(user);
         if (key == 0) return false;
         evict(key);
     }
     return true;
 }
 
-// What it has just said is heard first: it may be silent no more.
+// Its messages are read first: a hello may be among them.
 void Server::evict(uint64_t key) {
     Client& c = *clients_.at(key);
     read_from(c, 1);
     const auto s = agent_.sessions().find(c.session);
     if (s == agent_.sessions().end() || !s->second.greeted) lose(c, "it said nothing, and others have come");
-    bury();
+    reap();
 }
 
 // False when no other connection waits.
 bool Server::accept_one() {
-    Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid() && (errno == EMFILE || errno == ENFILE)) {
-        // Without this the connection would stay at the door and wake us for ever.
-        spdlog::error("no descriptors left: a client is turned away (raise the limit, ulimit -n)");
-        if (const uint64_t key = silent_.oldest_of_most()) {
-            evict(key);
-            return true;
-        }
-        reserve_.reset();
-        fd = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        turn_away(fd, Status::out_of_resources, kNoDescriptors);
-        closers_.close_socket(kNoUser, std::move(fd));
-        reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const int64_t now = now_ns();
+    Fd fd;
+    uint64_t oldest = 0;
+    const fair::Acceptor::Next next = acceptor_.next(pending_, now, &fd, &oldest);
+    if (next == fair::Acceptor::Next::none) return false;
+    if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now))
+        spdlog::error(
+            "no descriptors left: clients without a hello make room, others are turned away (raise the limit, "
+            "ulimit -n)");
+    if (next == fair::Acceptor::Next::evict) {
+        evict(oldest);
         return true;
     }
-    if (!fd.valid()) return errno == EINTR || errno == ECONNABORTED;
+    if (next == fair::Acceptor::Next::turn_away) turn_away(fd, Status::out_of_resources, kNoDescriptors);
     ucred peer{};
     socklen_t length = sizeof peer;
     const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
-    const Credentials who{peer.pid, known ? peer.uid : kNoUser,
-                          known && users_.knows(fd.get(), peer.uid)};
-    if (!known || !admit(fd, who)) closers_.close_socket(who.uid, std::move(fd));
+    const Credentials credentials{peer.pid, known ? peer.uid : kNoUser, known && users_.knows(fd.get(), peer.uid)};
+    const bool welcome = known && next == fair::Acceptor::Next::connection;
+    if (!welcome || !admit(fd, credentials)) closers_.close_socket(credentials.uid, std::move(fd));
     return true;
 }
 
 // Takes the socket if it is welcome.
-bool Server::admit(Fd& fd, const Credentials& who) {
-    if (own_users_only_ && !who.known) {
-        spdlog::warn("a user without a number in this user namespace (process {}) asked for an agent that serves "
-                     "user {} only",
-                     who.pid, ::geteuid());
+bool Server::admit(Fd& fd, const Credentials& credentials) {
+    if (own_users_only_ && !credentials.known) {
+        spdlog::warn(
+            "a user without a number in this user namespace (process {}) asked for an agent that serves "
+            "user {} only",
+            credentials.pid, ::geteuid());
         turn_away(fd, Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
         return false;
     }
-    if (own_users_only_ && who.uid != 0 && who.uid != ::geteuid()) {
-        spdlog::warn("user {} (process {}) asked for an agent that serves user {} only", who.uid, who.pid,
-                     ::geteuid());
+    if (own_users_only_ && credentials.uid != 0 && credentials.uid != ::geteuid()) {
+        spdlog::warn("user {} (process {}) asked for an agent that serves user {} only", credentials.uid,
+                     credentials.pid, ::geteuid());
         turn_away(fd, Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
         return false;
     }
@@ -108,16 +108,16 @@ bool Server::admit(Fd& fd, const Credentials& who) {
     char first = 0;
     bool ended = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
     Fd process;
-    if (!ended) process = peer_process(fd.get(), who.pid, &ended);
+    if (!ended) process = peer_process(fd.get(), credentials.pid, &ended);
     if (ended) {
-        spdlog::info("process {} has ended before it was served", who.pid);
+        spdlog::info("process {} has ended before it was served", credentials.pid);
         return false;
     }
-    if (!make_room(who.uid)) {
-        spdlog::info("user {} has too many connections to the agent: process {} is turned away", who.uid,
-                     who.pid);
+    if (!make_room(credentials.uid)) {
+        spdlog::info("user {} has too many connections to the agent: process {} is turned away", credentials.uid,
+                     credentials.pid);
         turn_away(fd, Status::out_of_resources,
-                  "user " + std::to_string(who.uid) +
+                  "user " + std::to_string(credentials.uid) +
                       " has too many connections (agent.max_sessions, agent.max_descriptors)");
         return false;
     }
@@ -128,17 +128,17 @@ bool Server::admit(Fd& fd, const Credentials& who) {
         const std::string why = errno == EMFILE || errno == ENFILE
                                     ? std::string(kNoDescriptors)
                                     : std::string("it cannot copy a descriptor (fcntl): ") + std::strerror(errno);
-        spdlog::error("process {} is turned away: {}", who.pid, why);
+        spdlog::error("process {} is turned away: {}", credentials.pid, why);
         turn_away(fd, Status::out_of_resources, why);
         return false;
     }
-    auto client = std::make_unique<Client>(std::move(fd), std::move(process), who);
+    auto client = std::make_unique<Client>(std::move(fd), std::move(process), credentials);
     client->key = next_key_;
     next_key_ += 2;
     client->since = now_ns();
     client->interest = EPOLLIN;
-    client->session = agent_.arrive(who, std::move(to_hand_out), client->since);
-    silent_.add(who.uid, client->key);
+    client->session = agent_.arrive(credentials, std::move(to_hand_out), client->since);
+    pending_.add(credentials.uid, client->key);
     watch(client->socket(), EPOLLIN, client->key);
     // Without one its end is seen by its socket alone, which a child of it may hold for longer.
     if (client->pidfd() >= 0) watch(client->pidfd(), EPOLLIN, client->key | kProcessBit);

@@ -31,23 +31,23 @@ void Server::adjust(Client& c) {
 // A client that does not take its answers is not listened to: at once when its user has many such answers.
 bool Server::listens_to(const Client& c) const {
     return c.wants_to_read() && !c.held_back && !c.waits &&
-           (!c.wants_to_write() || agent_.limits().left(c.who().uid, Quota::unread) != 0);
+           (!c.wants_to_write() || agent_.limits().left(c.credentials().uid, Quota::unread) != 0);
 }
 
-uint64_t Server::count_flying(uid_t user) {
-    uint64_t flying = 0;
+uint64_t Server::count_in_flight(uid_t user) {
+    uint64_t in_flight = 0;
     for (const auto& [key, c] : clients_) {
-        if (c->who().uid != user || c->charged_files == 0) continue;
-        agent_.limits().correct(user, Quota::descriptors, &c->charged_files, c->flying());
-        flying += c->charged_files;
+        if (c->credentials().uid != user || c->charged_files == 0) continue;
+        agent_.limits().correct(user, Quota::descriptors, &c->charged_files, c->in_flight());
+        in_flight += c->charged_files;
     }
-    return flying;
+    return in_flight;
 }
 
 void Server::settle_account(Client& c) {
     Limits& limits = agent_.limits();
-    limits.correct(c.who().uid, Quota::unread, &c.charged_bytes, c.unread_bytes());
-    limits.correct(c.who().uid, Quota::descriptors, &c.charged_files, c.flying());
+    limits.correct(c.credentials().uid, Quota::unread, &c.charged_bytes, c.unread_bytes());
+    limits.correct(c.credentials().uid, Quota::descriptors, &c.charged_files, c.in_flight());
     if (c.wants_to_write()) {
         writers_.insert(c.key);
     } else {
@@ -80,29 +80,29 @@ void Server::serve(uint64_t key, uint32_t events) {
 // Dead, even if a child of it still holds the socket. What it sent before is still served; its end is told
 // again until it is lost.
 void Server::serve_ended(Client& c) {
-    if (read_from(c, kMessagesPerTurn) == Heard::more && --c.last_turns > 0) return;
+    if (read_from(c, kMessagesPerTurn) == ReadResult::more && --c.last_turns > 0) return;
     lose(c, "its process has ended");
 }
 
-Server::Heard Server::read_from(Client& c, int most) {
+Server::ReadResult Server::read_from(Client& c, int most) {
     const int64_t until = now_ns() + kTurn;
     for (int i = 0; i < most; ++i) {
-        if (!listens_to(c)) return Heard::all;
-        if (closers_.full(c.who().uid) && brings_files(c.socket())) {
+        if (!listens_to(c)) return ReadResult::all;
+        if (closers_.must_stay(c.credentials().uid, c.socket())) {
             c.held_back = holds_back_ = true;
-            return Heard::all;
+            return ReadResult::all;
         }
-        if (takers_.are_waited_for(c.who().uid, now_ns())) {
+        if (throttle_.must_wait(c.credentials().uid, now_ns())) {
             c.waits = true;
             waiting_.insert(c.key);
-            return Heard::all;
+            return ReadResult::all;
         }
         Mail mail;
         const Status received = receive_mail(c.socket(), &mail);
         if (!std::all_of(mail.descriptors.begin(), mail.descriptors.end(), is_memory_or_event)) {
-            discard(c.who().uid, std::move(mail.descriptors));
+            discard(c.credentials().uid, std::move(mail.descriptors));
             lose(c, "it sent a file that is no memory");
-            return Heard::closed;
+            return ReadResult::closed;
         }
         switch (received) {
             case Status::ok: {
@@ -113,27 +113,27 @@ Server::Heard Server::read_from(Client& c, int most) {
                 agent_.handle(c.session, std::move(mail), now);
                 const auto after = sessions.find(c.session);
                 if (silent && after != sessions.end() && after->second.greeted) {
-                    silent_.remove(c.who().uid, c.key);
-                    note_company(now);
-                    spdlog::info("process {} of user {}: {} has come", c.who().pid, c.who().uid,
+                    pending_.remove(c.credentials().uid, c.key);
+                    note_keepers(now);
+                    spdlog::info("process {} of user {}: {} has come", c.credentials().pid, c.credentials().uid,
                                  after->second.program);
                 }
-                if (now_ns() >= until) return Heard::more;
+                if (now_ns() >= until) return ReadResult::more;
                 continue;
             }
             case Status::not_done:
-                return Heard::all;
+                return ReadResult::all;
             case Status::invalid:
-                discard(c.who().uid, std::move(mail.descriptors));
+                discard(c.credentials().uid, std::move(mail.descriptors));
                 lose(c, "it sent something that is no message");
-                return Heard::closed;
+                return ReadResult::closed;
             default:
-                discard(c.who().uid, std::move(mail.descriptors));
+                discard(c.credentials().uid, std::move(mail.descriptors));
                 lose(c, "it has closed the connection");
-                return Heard::closed;
+                return ReadResult::closed;
         }
     }
-    return Heard::more;
+    return ReadResult::more;
 }
 
 void Server::send(uint64_t session, Mail mail) {
@@ -157,6 +157,11 @@ void Server::send(uint64_t session, Mail mail) {
     }
 }
 
+bool Server::all_out(uint64_t session) {
+    const auto it = by_session_.find(session);
+    return it != by_session_.end() && !it->second->wants_to_write();
+}
+
 void Server::drop(uint64_t session, const char* why) {
     const auto it = by_session_.find(session);
     if (it == by_session_.end()) return;
@@ -170,15 +175,15 @@ void Server::drop(uint64_t session, const char* why) {
 
 // ---- clients go
 
-// May be called from within Agent (through send), so the session ends later, in bury().
+// May be called from within Agent (through send), so the session ends later, in reap().
 void Server::lose(Client& c, const char* why) {
     if (by_session_.erase(c.session) == 0) return;  // lost already
     dead_.push_back(c.key);
     c.close_when_flushed();
-    spdlog::info("process {} of user {} has left: {}", c.who().pid, c.who().uid, why);
+    spdlog::info("process {} of user {} has left: {}", c.credentials().pid, c.credentials().uid, why);
 }
 
-void Server::bury() {
+void Server::reap() {
     while (!dead_.empty()) {
         std::vector<uint64_t> keys;
         keys.swap(dead_);
@@ -188,8 +193,8 @@ void Server::bury() {
             const uint64_t session = it->second->session;
             it->second->session = 0;
             Client& c = *it->second;
-            const uid_t user = c.who().uid;
-            silent_.remove(user, key);
+            const uid_t user = c.credentials().uid;
+            pending_.remove(user, key);
             writers_.erase(key);
             waiting_.erase(key);
             // The watched descriptors leave epoll with their last copy; the process' one has none elsewhere.
@@ -234,7 +239,7 @@ void Server::look_at_waiting(int64_t now) {
     next_taking_ = now + kTaking;
     std::erase_if(waiting_, [&](uint64_t key) {
         Client& c = *clients_.at(key);
-        c.waits = takers_.are_waited_for(c.who().uid, now);
+        c.waits = throttle_.must_wait(c.credentials().uid, now);
         if (!c.waits) adjust(c);
         return !c.waits;
     });

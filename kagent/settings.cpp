@@ -29,6 +29,7 @@ AgentSettings AgentSettings::from(const Config& config) {
     };
     s.configuration = config.fingerprint();
     s.linger_ms = number("linger_ms");
+    s.ended_ms = std::max<int64_t>(number("ended_ms"), 0);
     s.grace_ms = std::max<int64_t>(number("grace_ms"), 0);
     s.confirm_ms = std::max<int64_t>(number("confirm_ms"), 1);
     s.max_incoming = std::max<int64_t>(number("max_incoming"), 1);

@@ -26,6 +26,7 @@ struct AgentSettings {
     std::string configuration;  // Config::fingerprint, to see whether the agent has read a change
     uint32_t flaws = 0;  // told to clients (core/agent/own_limits.hpp); not from the configuration
     int64_t linger_ms = 2000;  // negative: never leaves
+    int64_t ended_ms = 60'000;  // so long the failures of a process that has ended are kept
     int64_t grace_ms = 100;
     int64_t confirm_ms = 5000;
     int64_t max_incoming = 1024;

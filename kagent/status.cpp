@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The state of the agent, as JSON for tools. Part of Agent; the only file here that includes the JSON library.
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/config/paths.hpp"
 #include "kagent/agent.hpp"
+#include "kagent/sealed_file.hpp"
 
 namespace viaduct::kagent {
 
@@ -54,15 +54,8 @@ json links_json(const Devices& devices) {
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 Fd sealed_text(const std::string& text) {
-    Fd fd(::memfd_create("viaduct-status", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    size_t done = 0;
-    while (fd.valid() && done < text.size()) {
-        const ssize_t n = ::write(fd.get(), text.data() + done, text.size() - done);
-        if (n <= 0) return {};
-        done += static_cast<size_t>(n);
-    }
-    if (fd.valid()) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    return fd;
+    const auto bytes = std::as_bytes(std::span(text));
+    return sealed_file("viaduct-status", std::span(&bytes, 1));
 }
 
 }  // namespace
@@ -94,7 +87,7 @@ std::string Agent::status_text(const Session& viewer, int64_t now, bool with_ses
     out["connections"] = {{"made", table_.connections_made()},    {"waits", counts.waits},
                           {"requests", counts.held + counts.met}, {"handshakes", counts.accepted},
                           {"peer_requests", counts.peers},        {"abandoned", counts.abandoned}};
-    out["quotas"] = quotas_json(limits_, viewer.who.uid);
+    out["quotas"] = quotas_json(limits_, viewer.credentials.uid);
     out["malformed_messages"] = refused_;
     size_t seen = 0;
     json sessions = json::array();
@@ -107,8 +100,8 @@ std::string Agent::status_text(const Session& viewer, int64_t now, bool with_ses
             const Context* context = registry_.find(c);
             contexts.push_back(context_json(*context, providers_.nics()[context->nic]));
         }
-        sessions.push_back({{"pid", s.who.pid},
-                            {"uid", s.who.uid},
+        sessions.push_back({{"pid", s.credentials.pid},
+                            {"uid", s.credentials.uid},
                             {"program", s.program},
                             {"tool", s.tool},
                             {"age_ms", (now - s.since) / 1'000'000},
@@ -133,7 +126,7 @@ void Agent::status(Session& s, const Mail& mail, int64_t now) {
     std::string text = status_text(s, now, true);
     Mail out(Type::kStatusText, mail.header.ticket);
     if (text.size() + 1 > kMaxMessage) {
-        if (!limits_.allows(s.who.uid, Quota::descriptors, 1)) {
+        if (!limits_.allows(s.credentials.uid, Quota::descriptors, 1)) {
             refuse(s, mail.header.ticket, Status::out_of_resources,
                    "the agent has no file left for this user: too many that he has asked for are not taken");
             return;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the machine gives: how much slower than on a quiet one a thread gets on just now, and a clock that knows."""
+"""What the machine gives: how much slower than on a quiet one a thread gets on just now, and a clock and limits
+that know."""
 import os
 import statistics
+import subprocess
 import time
 
 
@@ -20,6 +22,26 @@ def slowness(probes=15):
     found = sorted(one_probe() for _ in range(probes))
     waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
     return max(1.0, statistics.mean(found[probes // 2:]), min(waiting, 2 * found[-1]))
+
+
+def within_fair_limit(wait, limit):
+    """wait(timeout=...) of a process, wait() or communicate(), for `limit` seconds; where these are over, for as many
+    times as long as the machine is slow just now."""
+    try:
+        return wait(timeout=limit)
+    except subprocess.TimeoutExpired:
+        return wait(timeout=limit * (slowness() - 1))
+
+
+def run(command, limit, **options):
+    """End code, output and errors of a program that has `limit` seconds, as above."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        try:
+            out, errors = within_fair_limit(process.communicate, limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return process.returncode, out, errors
 
 
 class FairClock:

@@ -2,11 +2,14 @@
 // Asynchronous errors: queued by any thread, reported to the program by the handler thread, one at a time, when they
 // are due.
 #include <algorithm>
+#include <iterator>
+#include <new>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/stats/process_stats.hpp"
 #include "core/text/code_names.hpp"
+#include "core/trace/ring.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/exiting.hpp"
 #include "vipl/vi.hpp"
@@ -18,28 +21,58 @@ constexpr int64_t kDoubtPause = 2'000'000;  // no event says how it ends
 
 }  // namespace
 
-void ErrorQueue::push(const AsyncError& error) {
-    const auto later = [](const AsyncError& a, const AsyncError& b) { return a.due < b.due; };
+ErrorQueue::ErrorQueue() : spare_(kSpare) {}
+
+bool ErrorQueue::is_there(const AsyncError& error) const {
+    return std::any_of(errors_.begin(), errors_.end(), [&](const AsyncError& other) {
+        return other.vi == error.vi && other.life == error.life &&
+               other.record.ViHandle == error.record.ViHandle && other.record.CQHandle == error.record.CQHandle &&
+               other.record.ErrorCode == error.record.ErrorCode;
+    });
+}
+
+ErrorQueue::Pushed ErrorQueue::push(const AsyncError& error) try {
+    if (errors_.size() >= kMany && is_there(error)) return Pushed::is_there_already;
+    if (spare_.empty()) spare_.emplace_back();
     if (error.only_in_this_life) {
         for (AsyncError& other : errors_)
             if (other.only_in_this_life) other.due = std::max(other.due, std::min(error.due, other.latest));
-        std::stable_sort(errors_.begin(), errors_.end(), later);
+        errors_.sort([](const AsyncError& a, const AsyncError& b) { return a.due < b.due; });  // stable, no memory
     }
-    errors_.insert(std::upper_bound(errors_.begin(), errors_.end(), error, later), error);
+    auto after = errors_.end();
+    while (after != errors_.begin() && std::prev(after)->due > error.due) --after;
+    spare_.front() = error;
+    errors_.splice(after, spare_, spare_.begin());
+    return Pushed::yes;
+} catch (const std::bad_alloc&) {
+    return Pushed::no_memory;
 }
 
 bool ErrorQueue::pop_due(int64_t now, AsyncError* out) {
     if (errors_.empty() || errors_.front().due > now) return false;
     *out = errors_.front();
-    errors_.pop_front();
+    put_back(errors_.begin());
     return true;
+}
+
+void ErrorQueue::put_back(std::list<AsyncError>::iterator error) {
+    if (spare_.size() < kSpare)
+        spare_.splice(spare_.begin(), errors_, error);
+    else
+        errors_.erase(error);
+}
+
+void ErrorQueue::clear() {
+    while (!errors_.empty()) put_back(errors_.begin());
 }
 
 int64_t ErrorQueue::next_due() const { return errors_.empty() ? INT64_MAX : errors_.front().due; }
 
 bool still_wanted(const AsyncError& error) {
-    if (!error.only_in_this_life) return true;
-    return error.vi->public_handle() == error.record.ViHandle && error.vi->life.load() == error.life;
+    if (error.vi == nullptr) return true;
+    // A VI that is being destroyed has no handle any more.
+    if (error.record.ViHandle == nullptr || error.vi->public_handle() != error.record.ViHandle) return false;
+    return !error.only_in_this_life || error.vi->life.load() == error.life;
 }
 
 void Dispatcher::set_error_handler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
@@ -54,7 +87,12 @@ int64_t Dispatcher::next_delivery() const { return std::max(errors_.next_due(), 
 void Dispatcher::report(const AsyncError& error) {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
-    errors_.push(error);
+    const ErrorQueue::Pushed pushed = errors_.push(error);
+    if (pushed != ErrorQueue::Pushed::yes) stats::process_stats.count(stats::ProcessCount::async_unheard);
+    if (pushed == ErrorQueue::Pushed::no_memory) {
+        VIADUCT_LOG(error, "async", "asynchronous error %s, VI %p: no memory to tell it",
+                    name_of_error(static_cast<uint32_t>(error.record.ErrorCode)).name, error.record.ViHandle);
+    }
     ensure_thread();
     wake_locked();
 }
@@ -88,6 +126,9 @@ bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
     stats::process_stats.count(stats::ProcessCount::async_told);
     begin_handler(error.record.ViHandle, error.record.CQHandle);
     lock.unlock();
+    if (trace::on())
+        trace::add(trace::What::async_error, trace::Phase::instant, error.record.ViHandle,
+                   static_cast<uint64_t>(error.record.ErrorCode));
     handler(context, &error.record);
     lock.lock();
     end_handler();

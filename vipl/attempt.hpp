@@ -3,12 +3,25 @@
 // up. The state machine's Connect-Pending lasts from begin to conclude.
 #pragma once
 
+#include <new>
+
 #include "core/clock/clock.hpp"
 #include "viaduct/provider.hpp"
 #include "vipl/nic.hpp"
 #include "vipl/vi.hpp"
 
 namespace viaduct::vipl {
+
+// A call of the provider that has no memory fails as one that lacks another resource: the attempt, or the request, that
+// it belongs to is ended by its caller all the same.
+template <class Call>
+Status in_short_memory(Call&& call) {
+    try {
+        return call();
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_resources;
+    }
+}
 
 // Idle -> Connect-Pending; INVALID_PARAMETER when the VI has died, INVALID_STATE when it is not Idle.
 VIP_RETURN begin_attempt(Vi& vi, VIP_VI_HANDLE handle, bool peer);
@@ -25,17 +38,21 @@ inline Deadline agent_deadline(Deadline deadline) {
     return deadline == kNever ? kNever : deadline + kAgentsDelay;
 }
 
-// An agent that has not answered so long after the deadline stands still.
+// An agent that has not answered by then, some time after the deadline, is stalled.
 inline Deadline answer_due(Deadline deadline) {
     constexpr int64_t kStarved = 5'000'000'000;
     return deadline == kNever ? kNever : deadline + kStarved;
 }
 
-// A peer request between two calls of the program.
+// Leaves a peer request between two calls of the program.
 void leave_attempt(Vi& vi, ConnectOp* op);
-// Takes it up again. not_done: another thread is at it; invalid_state: there is none. With `wait`, waits for
-// that other thread.
+// Resumes it. not_done: another thread works on it; invalid_state: there is none. With `wait`, waits for that other
+// thread.
 Status resume_attempt(Vi& vi, bool wait, ConnectOp** op);
+// Polls the attempt, as VipConnectPeerDone does, and leaves it. A request whose agent has ended is sent to the next
+// agent. Waits only for a moment for another thread that works on the attempt; a thread that waits for the result sends
+// the request again by itself.
+void renew_attempt(Vi& vi);
 
 // Waits in slices that grow to a tenth of a second, as long as `wanted` says so.
 template <class Wanted>

@@ -9,6 +9,7 @@
 #include "core/sync/cancellation.hpp"
 #include "vipl/exiting.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/recorded.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/why.hpp"
 
@@ -51,7 +52,7 @@ VIP_RETURN with_nic(const char* name, VIP_NIC_HANDLE handle, std::initializer_li
     });
 }
 
-// For calls on a VI handle.
+// For calls on a VI handle. Does not pin the NIC: where it must stay open, `body` takes a NicPin.
 template <class Body>
 VIP_RETURN with_vi(const char* name, VIP_VI_HANDLE handle, std::initializer_list<Argument> pointers,
                    Body&& body) noexcept {

@@ -51,16 +51,23 @@ VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEA
 
 VIP_RETURN VipSendWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** Descriptor) {
     if (Descriptor == nullptr) return fail_null("VipSendWait", ViHandle, "Descriptor");
-    return guarded([&] { return send_wait(ViHandle, deadline_from_timeout(Timeout), Descriptor); });
+    return recorded_wait(What::send_wait, ViHandle, Descriptor, [&] {
+        return guarded([&] { return send_wait(ViHandle, deadline_from_timeout(Timeout), Descriptor); });
+    });
 }
 
 VIP_RETURN VipRecvWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** Descriptor) {
     if (Descriptor == nullptr) return fail_null("VipRecvWait", ViHandle, "Descriptor");
-    return guarded([&] { return recv_wait(ViHandle, deadline_from_timeout(Timeout), Descriptor); });
+    return recorded_wait(What::recv_wait, ViHandle, Descriptor, [&] {
+        return guarded([&] { return recv_wait(ViHandle, deadline_from_timeout(Timeout), Descriptor); });
+    });
 }
 
 VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* ViHandle,
                      VIP_BOOLEAN* RecvQueue) {
     if (ViHandle == nullptr || RecvQueue == nullptr) return refuse_cq_call("VipCQWait", CQHandle, ViHandle, RecvQueue);
-    return guarded([&] { return cq_wait(CQHandle, deadline_from_timeout(Timeout), ViHandle, RecvQueue); });
+    return recorded(
+        What::cq_wait, CQHandle, 0,
+        [&] { return guarded([&] { return cq_wait(CQHandle, deadline_from_timeout(Timeout), ViHandle, RecvQueue); }); },
+        [&](VIP_RETURN r) { return handle_if(r == VIP_SUCCESS, ViHandle); });
 }

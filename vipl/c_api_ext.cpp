@@ -69,6 +69,13 @@ VIP_RETURN VipxQueryPinned(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Pinned) {
     });
 }
 
+VIP_RETURN VipxSetGiveWay(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN On) {
+    return with_nic("VipxSetGiveWay", NicHandle, {}, [&](Nic& nic) -> VIP_RETURN {
+        nic.gives_way.store(On != VIP_FALSE, std::memory_order_relaxed);
+        return VIP_SUCCESS;
+    });
+}
+
 VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle,
                            VIP_ULONG Bytes, void** Here) {
     if (Here == nullptr) return fail_null("VipxQueryMapped", ViHandle, "Here");

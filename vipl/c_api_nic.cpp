@@ -8,12 +8,19 @@
 using namespace viaduct::vipl;
 
 VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
-    return guarded("VipOpenNic", nullptr, {{DeviceName, "DeviceName"}, {NicHandle, "NicHandle"}},
-                   [&] { return open_nic(DeviceName, NicHandle); });
+    const uint64_t begun = viaduct::trace::ticks();  // the record may begin inside
+    const VIP_RETURN result = guarded("VipOpenNic", nullptr, {{DeviceName, "DeviceName"}, {NicHandle, "NicHandle"}},
+                                      [&] { return open_nic(DeviceName, NicHandle); });
+    if (!is_recorded()) return result;
+    viaduct::trace::add_at(begun, What::open_nic, Phase::begin, nullptr, 0);
+    viaduct::trace::add(What::open_nic, Phase::end, result == VIP_SUCCESS ? *NicHandle : nullptr, 0,
+                        static_cast<uint32_t>(result));
+    return result;
 }
 
 VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
-    return guarded("VipCloseNic", NicHandle, {}, [&] { return close_nic(NicHandle); });
+    return recorded(What::close_nic, NicHandle, 0,
+                    [&] { return guarded("VipCloseNic", NicHandle, {}, [&] { return close_nic(NicHandle); }); });
 }
 
 VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* Attributes) {
@@ -34,13 +41,18 @@ VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE Protec
 
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
                           VIP_MEM_ATTRIBUTES* MemAttributes, VIP_MEM_HANDLE* MemHandle) {
-    return with_nic("VipRegisterMem", NicHandle, {{MemHandle, "MemHandle"}},
-                    [&](Nic& nic) { return register_memory(nic, VirtualAddress, Length, MemAttributes, MemHandle); });
+    return recorded(What::register_mem, VirtualAddress, Length, [&] {
+        return with_nic("VipRegisterMem", NicHandle, {{MemHandle, "MemHandle"}}, [&](Nic& nic) {
+            return register_memory(nic, VirtualAddress, Length, MemAttributes, MemHandle);
+        });
+    });
 }
 
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle) {
-    return with_nic("VipDeregisterMem", NicHandle, {},
-                    [&](Nic& nic) { return deregister_memory(nic, VirtualAddress, MemHandle); });
+    return recorded(What::deregister_mem, VirtualAddress, 0, [&] {
+        return with_nic("VipDeregisterMem", NicHandle, {},
+                        [&](Nic& nic) { return deregister_memory(nic, VirtualAddress, MemHandle); });
+    });
 }
 
 VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle,

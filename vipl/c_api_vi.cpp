@@ -10,6 +10,7 @@ using namespace viaduct::vipl;
 
 namespace {
 
+// For calls on a CQ handle. Does not pin the NIC: where it must stay open, `body` takes a NicPin.
 template <class Body>
 VIP_RETURN with_cq(const char* name, VIP_CQ_HANDLE handle, std::initializer_list<Argument> pointers,
                    Body&& body) noexcept {
@@ -23,12 +24,20 @@ VIP_RETURN with_cq(const char* name, VIP_CQ_HANDLE handle, std::initializer_list
 
 VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttributes, VIP_CQ_HANDLE SendCQHandle,
                        VIP_CQ_HANDLE RecvCQHandle, VIP_VI_HANDLE* ViHandle) {
-    return with_nic("VipCreateVi", NicHandle, {{ViAttributes, "ViAttributes"}, {ViHandle, "ViHandle"}},
-                    [&](Nic& nic) { return create_vi(nic, *ViAttributes, SendCQHandle, RecvCQHandle, ViHandle); });
+    return recorded(
+        What::create_vi, nullptr, 0,
+        [&] {
+            return with_nic(
+                "VipCreateVi", NicHandle, {{ViAttributes, "ViAttributes"}, {ViHandle, "ViHandle"}},
+                [&](Nic& nic) { return create_vi(nic, *ViAttributes, SendCQHandle, RecvCQHandle, ViHandle); });
+        },
+        [&](VIP_RETURN r) { return handle_if(r == VIP_SUCCESS, ViHandle); });
 }
 
 VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle) {
-    return with_vi("VipDestroyVi", ViHandle, {}, [&](Vi& vi) { return destroy_vi(vi, ViHandle); });
+    return recorded(What::destroy_vi, ViHandle, 0, [&] {
+        return with_vi("VipDestroyVi", ViHandle, {}, [&](Vi& vi) { return destroy_vi(vi, ViHandle); });
+    });
 }
 
 VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIBUTES* ViAttributes,
@@ -93,13 +102,16 @@ namespace {
 
 VIP_RETURN not_supported(const char* name) {
     return guarded(name, nullptr, {}, [] {
-        return refuse(VIP_ERROR_NOT_SUPPORTED, "programs go on without it", "the call does nothing in this library");
+        return refuse(VIP_ERROR_NOT_SUPPORTED, "remove the call; programs work without it",
+                      "the call does nothing in this library");
     });
 }
 
 }  // namespace
 
 // Calls that other implementations have beside VIPL 1.0 (docs/spec/calls.md, "Vendor calls").
+
+// VipGetUserData and VipSetUserData: atomic, no lock; a handle that is not live gives NULL or is ignored.
 
 VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) {
     const Vi* vi = find_vi(ViHandle);

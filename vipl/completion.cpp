@@ -5,6 +5,7 @@
 
 #include "vipl/nic.hpp"
 #include "vipl/poll_backoff.hpp"
+#include "vipl/recorded.hpp"
 #include "vipl/why.hpp"
 
 namespace viaduct::vipl {
@@ -65,7 +66,7 @@ const char* call_of(const Vi& vi, const WorkQueue& q) { return &q == &vi.core.re
     recv.lock.unlock();
 }
 
-[[gnu::noinline]] VIP_RETURN recv_done_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+VIP_RETURN recv_done_slowly(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     WorkQueue& q = vi->core.recv;
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]] {
@@ -83,7 +84,21 @@ const char* call_of(const Vi& vi, const WorkQueue& q) { return &q == &vi.core.re
     return answer;
 }
 
-[[gnu::noinline]] VIP_RETURN send_done_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+// All polls of a recorded process come here, those of a program with one thread too.
+[[gnu::noinline, gnu::cold]] VIP_RETURN recv_done_recorded(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+    VIP_RETURN answer = recv_done_slowly(vi, handle, out);
+    if (answer == VIP_NOT_DONE && backoff_after_poll(*vi->nic, vi)) answer = recv_done_slowly(vi, handle, out);
+    note_fetched(What::recv_done, handle, answer, *out);
+    return answer;
+}
+
+[[gnu::noinline]] VIP_RETURN recv_done_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+    if (trace::on()) [[unlikely]]
+        return recv_done_recorded(vi, handle, out);
+    return recv_done_slowly(vi, handle, out);
+}
+
+VIP_RETURN send_done_slowly(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     WorkQueue& q = vi->core.send;
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]] {
@@ -99,6 +114,13 @@ const char* call_of(const Vi& vi, const WorkQueue& q) { return &q == &vi.core.re
         return try_harder(*vi, handle, q, around, out);
     }
     settle_if_broken(*vi);
+    return answer;
+}
+
+[[gnu::noinline]] VIP_RETURN send_done_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+    const VIP_RETURN answer = send_done_slowly(vi, handle, out);
+    if (trace::on()) [[unlikely]]
+        note_fetched(What::send_done, handle, answer, *out);
     return answer;
 }
 
@@ -154,7 +176,7 @@ VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
             vi->core.broken.load(std::memory_order_relaxed) == 0) [[likely]] {
             ++vi->recv_side.empty_polls;
             q.lock.leave();
-            if (must_give_way()) [[unlikely]]
+            if (must_give_way(*vi->nic)) [[unlikely]]
                 return give_way_and_look(vi, handle, out);
             pause_if_polled_again(vi);
             return VIP_NOT_DONE;

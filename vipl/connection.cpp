@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vipl/connection.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 #include "core/clock/clock.hpp"
 #include "core/text/code_names.hpp"
 #include "vipl/attempt.hpp"
+#include "vipl/sleeping_call.hpp"
 #include "vipl/stats.hpp"
 #include "vipl/status.hpp"
 #include "vipl/why.hpp"
@@ -74,8 +78,8 @@ void refuse_mismatch(Status status, const ViTraits& mine, const ViTraits& other)
            static_cast<unsigned long long>(there));
 }
 
-// How an attempt to connect to that address has failed.
-void refuse_attempt(Status status, const EndAddress& to) {
+// How an attempt to connect to that address has failed. Without memory for the text the answer stays what it is.
+void refuse_attempt(Status status, const EndAddress& to) try {
     const std::string where = to == EndAddress() ? "the address of the request" : text_of(to);
     switch (status) {
         case Status::timeout:
@@ -89,10 +93,10 @@ void refuse_attempt(Status status, const EndAddress& to) {
             return;
         case Status::no_match:
         case Status::unknown_name:
-            refuse(VIP_NO_MATCH,
-                   "start the other end first, or try again; compare host address and discriminator: vipinfo shows "
-                   "the waiters of a host",
-                   "no program waits at %s", where.c_str());
+            refuse(
+                VIP_NO_MATCH,
+                "start the other end first, or try again; compare host address and discriminator with what it waits at",
+                "no program waits at %s", where.c_str());
             return;
         case Status::closed:
         case Status::invalid_state:
@@ -101,10 +105,24 @@ void refuse_attempt(Status status, const EndAddress& to) {
         default:
             return;
     }
+} catch (const std::bad_alloc&) {
 }
 
-VIP_RETURN keep_request(Nic& nic, const EndAddress& local, const ConnectResult& found, VIP_CONN_HANDLE* out) {
+void refuse_late_accept(const EndAddress& requester) try {
+    refuse(VIP_TIMEOUT, "let the requester wait longer in VipConnectRequest, and accept at once",
+           "the requester at %s does not wait any more", text_of(requester).c_str());
+} catch (const std::bad_alloc&) {
+}
+
+void refuse_wait(const Nic& nic, const EndAddress& address) try {
+    refuse(VIP_TIMEOUT, "start the requesting end with this address; vipstat shows what its calls were refused for",
+           "no request came to %s of NIC %s", text_of(address).c_str(), nic.info.name);
+} catch (const std::bad_alloc&) {
+}
+
+VIP_RETURN keep_request(Nic& nic, const EndAddress& local, const ConnectResult& found, VIP_CONN_HANDLE* out) try {
     const std::lock_guard lock(nic.mutex);
+    nic.connections.reserve(nic.connections.size() + 1);  // memory runs short before anything has changed
     Connection* connection = nic.library->connections.take();
     if (connection == nullptr) return VIP_ERROR_RESOURCE;
     const uintptr_t handle = handle_table.insert(HandleKind::connection, connection);
@@ -122,6 +140,8 @@ VIP_RETURN keep_request(Nic& nic, const EndAddress& local, const ConnectResult& 
     connection->handle.store(handle);
     *out = reinterpret_cast<VIP_CONN_HANDLE>(handle);
     return VIP_SUCCESS;
+} catch (const std::bad_alloc&) {
+    return VIP_ERROR_RESOURCE;
 }
 
 Connection* find_connection(VIP_CONN_HANDLE handle) {
@@ -152,19 +172,32 @@ void end_connection(Nic& nic, Connection& connection) {
 
 }  // namespace
 
+namespace {
+
+Status turn_away(Nic& nic, uint64_t incoming) {
+    return in_short_memory([&] { return nic.ops->reject(nic.context, incoming); });
+}
+
+}  // namespace
+
 void kill_connections(Nic& nic) {
     const std::lock_guard lock(nic.mutex);
-    for (Connection* connection : nic.connections) {
+    bool answers = true;  // an agent that stands still is told once
+    for (Connection*& connection : nic.connections) {
+        if (connection->taken) continue;  // by the call that a signal handler has interrupted; it ends it
+        // The provider may go on for other handles of the NIC: without this the requester would go on waiting.
+        if (answers) answers = turn_away(nic, connection->incoming) != Status::timeout;
         handle_table.remove(reinterpret_cast<void*>(connection->handle.exchange(0)));
-        nic.library->connections.give_back(connection);
+        nic.library->connections.give_back(std::exchange(connection, nullptr));
     }
-    nic.connections.clear();
+    std::erase(nic.connections, nullptr);
 }
 
 VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadline, VIP_NET_ADDRESS* remote,
                         VIP_VI_ATTRIBUTES* attributes, VIP_CONN_HANDLE* out) {
     EndAddress address;
     if (!read_address(nic, "LocalAddr", local, &address)) return VIP_INVALID_PARAMETER;
+    const SleepingCall here(nic);
     {
         const std::lock_guard lock(nic.mutex);
         if (nic.connections.size() >= kMaxConnectionHandles)
@@ -178,12 +211,14 @@ VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadlin
     // The handle is looked at between slices: VipCloseNic ends the wait.
     const auto open = [&nic] { return nic.handle.load() != 0; };
     ConnectResult result;
-    (void)await_in_slices(nic, op, deadline, open, &result);  // connect_finish says how it ended
-    const Status ended = nic.ops->connect_finish(op, &result);
+    // connect_finish says how it ended, but not that memory was short.
+    const Status waited = in_short_memory([&] { return await_in_slices(nic, op, deadline, open, &result); });
+    Status ended = in_short_memory([&] { return nic.ops->connect_finish(op, &result); });
+    if (ended != Status::ok && waited == Status::out_of_resources) ended = waited;
     if (ended == Status::ok) {
         const VIP_RETURN kept = open() ? keep_request(nic, address, result, out) : VIP_INVALID_PARAMETER;
         if (kept != VIP_SUCCESS) {
-            (void)nic.ops->reject(nic.context, result.incoming);  // as in connect_reject
+            (void)turn_away(nic, result.incoming);  // as in connect_reject
             return kept;
         }
         write_address(result.remote, remote);
@@ -191,9 +226,10 @@ VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadlin
         return VIP_SUCCESS;
     }
     if (!open()) return refuse(VIP_INVALID_PARAMETER, "", "the NIC was closed by another thread");
-    if (ended == Status::timeout || ended == Status::not_done)
-        return refuse(VIP_TIMEOUT, "start the requesting end with this address; vipinfo shows waiters and requests",
-                      "no request came to %s of NIC %s", text_of(address).c_str(), nic.info.name);
+    if (ended == Status::timeout || ended == Status::not_done) {
+        refuse_wait(nic, address);
+        return VIP_TIMEOUT;
+    }
     return to_return(CallKind::connect_wait, ended);
 }
 
@@ -208,6 +244,7 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
         return refuse(VIP_INVALID_PARAMETER, "create the VI on the NIC handle that VipConnectWait was called with",
                       "the VI belongs to another NIC handle than the request");
     Nic& nic = *pin;
+    const SleepingCall here(nic, vi);
     if (!take_connection(nic, *connection, connection_handle)) return refuse_connection(connection_handle);
 
     // A mismatch is not reported to the requester; the handle stays (spec/calls 4.3).
@@ -226,15 +263,16 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
 
     ConnectOp* op = nullptr;
     const Deadline deadline = now_ns() + kAcceptTimeout;
-    show_ends(*vi, connection->local, connection->remote);
-    Status status = nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);
+    Status status = in_short_memory([&] {
+        show_ends(*vi, connection->local, connection->remote);
+        return nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);
+    });
+    const bool nothing_sent = status == Status::out_of_resources;  // the request still waits (spec/calls 4.3)
     if (status == Status::ok) status = run_attempt(*vi, op, deadline, nullptr);
-    status = conclude_attempt(*vi, status);
-    if (status != Status::ok && to_return(CallKind::accept, status) == VIP_TIMEOUT)
-        refuse(VIP_TIMEOUT, "let the requester wait longer in VipConnectRequest, and accept at once",
-               "the requester at %s does not wait any more", text_of(connection->remote).c_str());
-    answer = to_return(CallKind::accept, status);
-    end_connection(nic, *connection);
+    answer = to_return(CallKind::accept, conclude_attempt(*vi, status));
+    const EndAddress requester = connection->remote;
+    nothing_sent ? put_connection_back(nic, *connection) : end_connection(nic, *connection);
+    if (answer == VIP_TIMEOUT) refuse_late_accept(requester);
     return answer;
 }
 
@@ -244,7 +282,7 @@ VIP_RETURN connect_reject(VIP_CONN_HANDLE connection_handle) {
     const NicPin pin(connection->nic, connection->handle, connection_handle);
     if (!pin || !take_connection(*pin, *connection, connection_handle)) return refuse_connection(connection_handle);
     // Whether the requester still waits makes no difference (spec/calls 4.3).
-    (void)pin->ops->reject(pin->context, connection->incoming);
+    (void)turn_away(*pin, connection->incoming);
     end_connection(*pin, *connection);
     return VIP_SUCCESS;
 }
@@ -254,6 +292,7 @@ VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& 
     const NicPin pin(vi.nic, vi.handle, handle);
     if (!pin) return refuse_vi(handle);
     Nic& nic = *pin;
+    const SleepingCall here(nic, &vi);
     EndAddress from, to;
     if (!read_address(nic, "LocalAddr", local, &from) || !read_address(nic, "RemoteAddr", remote, &to))
         return VIP_INVALID_PARAMETER;
@@ -262,8 +301,10 @@ VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& 
 
     ConnectOp* op = nullptr;
     ConnectResult result;
-    show_ends(vi, from, to);
-    Status status = nic.ops->request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
+    Status status = in_short_memory([&] {
+        show_ends(vi, from, to);
+        return nic.ops->request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
+    });
     if (status == Status::ok) status = run_attempt(vi, op, agent_deadline(deadline), &result);
     status = conclude_attempt(vi, status);
     if (!vi.is(handle)) return refuse_vi(handle);
@@ -282,10 +323,11 @@ VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& loc
         return VIP_INVALID_PARAMETER;
     const VIP_RETURN begun = begin_attempt(vi, handle, true);
     if (begun != VIP_SUCCESS) return begun;
-    show_ends(vi, from, to);
     ConnectOp* op = nullptr;
-    const Status status =
-        nic.ops->peer_request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
+    const Status status = in_short_memory([&] {
+        show_ends(vi, from, to);
+        return nic.ops->peer_request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
+    });
     if (status != Status::ok) {
         (void)conclude_attempt(vi, status);  // why the request failed is told, not what ended it meanwhile
         return to_return(CallKind::create, status);
@@ -298,10 +340,11 @@ VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& loc
 VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTES* attributes) {
     const NicPin pin(vi.nic, vi.handle, handle);
     if (!pin) return refuse_vi(handle);
+    const SleepingCall here(*pin, &vi);
     ConnectOp* op = nullptr;
     const Status resumed = resume_attempt(vi, wait, &op);
     if (!vi.is(handle)) return refuse_vi(handle);
-    if (resumed == Status::not_done) return VIP_NOT_DONE;  // another thread waits for it
+    if (resumed == Status::not_done) return VIP_NOT_DONE;  // another thread is at it
     if (resumed != Status::ok)
         return refuse(VIP_INVALID_STATE, "VipConnectPeerRequest first; its result is told once",
                       "no peer request of the VI is under way; the VI is %s", name_of_state(vi.state()));
@@ -311,12 +354,30 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
     // the agent has answered: it may have joined both ends at the last moment, and have had no processor since.
     const Deadline until = wait ? agent_deadline(vi.attempt.deadline) : answer_due(vi.attempt.deadline);
     const auto wanted = [&vi] { return !vi.attempt.given_up.load(); };
-    const Status open = await_in_slices(*pin, op, wait ? until : now_ns(), wanted, &result);
+    const auto look = [&] {
+        try {
+            return await_in_slices(*pin, op, wait ? until : now_ns(), wanted, &result);
+        } catch (const std::bad_alloc&) {
+            return Status::not_done;  // nothing is known of the attempt, which goes on
+        }
+    };
+    Status open = look();
+    for (constexpr timespec kPause{0, 10'000'000}; wait && open == Status::not_done && wanted() && now_ns() < until;) {
+        ::nanosleep(&kPause, nullptr);
+        open = look();
+    }
     if (open == Status::not_done && wanted() && now_ns() < until) {
         leave_attempt(vi, op);
         return VIP_NOT_DONE;
     }
-    const Status ended = conclude_attempt(vi, pin->ops->connect_finish(op, &result));
+    const auto finish = [&] {
+        try {
+            return pin->ops->connect_finish(op, &result);
+        } catch (const std::bad_alloc&) {
+            return Status::timeout;  // of one that is decided nothing has to be said
+        }
+    };
+    const Status ended = conclude_attempt(vi, finish());
     if (!vi.is(handle)) return refuse_vi(handle);
     if (ended == Status::ok) {
         write_traits(result.remote_traits, attributes);

@@ -34,8 +34,9 @@ VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& loc
                         const VIP_NET_ADDRESS& remote, Deadline deadline);
 VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTES* attributes);
 
-// Ends an attempt that is under way and returns when it is over. No VI lock may be held; the NIC is pinned.
-void give_up_attempt(Vi& vi);
+// Ends an attempt that is under way and returns when it is over. No VI lock may be held; the NIC is pinned. False: a
+// signal handler of the thread that runs the attempt has called, and the attempt is over once that handler returns.
+bool give_up_attempt(Vi& vi);
 // At the end of a VI: a peer request whose result the program has not fetched.
 void finish_left_attempt(Vi& vi);
 // For VipCloseNic.

@@ -31,6 +31,7 @@ VIP_RETURN create_cq(Nic& nic, VIP_ULONG entries, VIP_CQ_HANDLE* out) {
         return refuse(VIP_ERROR_RESOURCE, "destroy completion queues that are not used",
                       "NIC %s has %zu completion queues already; MaxCQ is %llu", nic.info.name, nic.cqs.size(),
                       static_cast<unsigned long long>(nic.info.max_cq));
+    nic.cqs.reserve(nic.cqs.size() + 1);  // memory runs short before anything has changed
     if (!nic.leases.use(kagent::kLeaseCqs, 1)) return refuse_quota("completion queues", "agent.max_cqs");
     Cq* cq = nic.library->cqs.take();
     if (cq == nullptr || !cq->target.ring.allocate(static_cast<uint32_t>(entries)) ||
@@ -50,6 +51,7 @@ VIP_RETURN create_cq(Nic& nic, VIP_ULONG entries, VIP_CQ_HANDLE* out) {
     cq->ops = nic.ops;
     cq->nic = &nic;
     cq->empty_polls = 0;
+    cq->told_timeout_at = 0;
     cq->queues = 0;
     nic.cqs.push_back(cq);
     cq->handle.store(handle);
@@ -66,7 +68,7 @@ void kill_cq(Cq& cq) {
 
 void release_cq(Cq& cq) {
     Nic& nic = *cq.nic;
-    nic.dispatcher->forget_cq(cq);
+    nic.dispatcher->disarm_cq(cq);
     remove_group(nic, cq.poll);
     nic.library->cqs.give_back(&cq);
 }
@@ -79,7 +81,7 @@ VIP_RETURN destroy_pinned(Nic& nic, Cq& cq, VIP_CQ_HANDLE handle) {
         if (!cq.is(handle)) return refuse_cq(handle);
         if (cq.queues != 0)
             return refuse(VIP_ERROR_RESOURCE, "destroy the VIs first",
-                          "%u work queues of VIs are attached to the completion queue", cq.queues);
+                          "%u work queues of VIs are attached to the completion queue", cq.queues.load());
         nic.cqs.erase(std::find(nic.cqs.begin(), nic.cqs.end(), &cq));
         kill_cq(cq);
     }
@@ -167,7 +169,7 @@ bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
     WorkQueue* queue = nullptr;
     if (!look(cq, handle, &queue, &around)) return fail_handle("VipCQDone", "CQHandle", handle, HandleKind::cq);
     // Either look may be the one after which it is time: of a program that gets two each time, always the second.
-    if (queue == nullptr && !around && backoff_after_poll(&cq)) {
+    if (queue == nullptr && !around && backoff_after_poll(*cq.nic, &cq)) {
         if (!look(cq, handle, &queue, &around)) return fail_handle("VipCQDone", "CQHandle", handle, HandleKind::cq);
     }
     if (queue == nullptr && around) look_around(cq, handle);
@@ -191,7 +193,7 @@ VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN*
         return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;
     }
     const bool around = (cq.empty_polls + 1) % kEmptyPollsBetweenRounds == 0;
-    if (!alive || around || must_give_way()) [[unlikely]] {
+    if (!alive || around || must_give_way(*cq.nic)) [[unlikely]] {
         cq.poll.lock.leave();
         return cq_take_in_general(cq, handle, vi, recv_queue);
     }

@@ -25,7 +25,8 @@ struct Cq {
     const DataOps* ops = nullptr;
     Nic* nic = nullptr;
     uint32_t empty_polls = 0;   // under poll.lock
-    uint32_t queues = 0;        // work queues of VIs that use it; under Nic::mutex
+    uint32_t told_timeout_at = 0;  // number of the entry, and 1, whose timeout was reported; under poll.lock
+    std::atomic<uint32_t> queues{0};  // work queues of VIs that use it; changed under Nic::mutex
     std::deque<ArmedCq> armed;  // under the dispatcher's lock
 
     bool is(const void* wanted) const {

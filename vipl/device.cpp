@@ -113,7 +113,8 @@ std::string refusal_text(const Library& library, const Mail& answer) {
     kagent::Error refusal;
     if (answer.type() == kagent::Type::kError && answer.get(&refusal) && refusal.text[0] != '\0')
         return std::string(viaduct::text_of(refusal.text));
-    return library.link.last_error();
+    const std::string why = library.link.last_error();
+    return why.empty() ? "the agent has not answered in time" : why;
 }
 
 Status find_device(Library& library, const std::string& given, Deadline deadline, std::string* device, NicInfo* out) {
@@ -130,7 +131,8 @@ Status find_device(Library& library, const std::string& given, Deadline deadline
     if (status != Status::ok) {
         const bool unknown = status == Status::unknown_name || status == Status::invalid;
         refuse(unknown ? VIP_INVALID_PARAMETER : VIP_ERROR_RESOURCE,
-               unknown ? "vipinfo shows the names of NICs" : "vipinfo --doctor", "cannot open '%s': %s",
+               unknown ? "vipinfo shows the names of NICs; VIADUCT_NICS=NAME=NIC gives one of them another name"
+                       : "vipinfo --doctor", "cannot open '%s': %s",
                device->c_str(), why.empty() ? "the agent does not answer" : why.c_str());
         return status;
     }

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -32,7 +32,8 @@ struct AsyncError {
     VIP_ERROR_DESCRIPTOR record{};
     int64_t due = 0;     // CLOCK_MONOTONIC ns
     int64_t latest = 0;  // no later than this, however many peers end after it
-    // CONN_LOST is told only if the VI is still in the life that ended (spec/compat Q14).
+    // Told only while this VI exists; CONN_LOST only if it is still in the life that ended (spec/compat Q14).
+    // None: an error of the NIC.
     const Vi* vi = nullptr;
     uint32_t life = 0;
     bool only_in_this_life = false;
@@ -41,19 +42,32 @@ struct AsyncError {
 // Whether the program still has what the error is about.
 bool still_wanted(const AsyncError& error);
 
-// Errors by the time they are due. Time is an argument: no clock in here.
+// Errors by the time they are due. Time is an argument: no clock in here. It stays small, because a peer may cause
+// errors faster than the handler takes them; and it is made of small blocks, because a large one may lie where the
+// program has registered memory and has unmapped it (core/shm/own_mapping.hpp).
 class ErrorQueue {
 public:
-    // While peers go on ending, the news that the earlier ones have ended waits with the news of the last
-    // (spec/compat Q14): the processes of a large run need a while to end.
-    void push(const AsyncError& error);
+    // From so many on, an error is told once to a VI, not as often as it happens.
+    static constexpr size_t kMany = 1024;
+
+    enum class Pushed : uint8_t { yes, is_there_already, no_memory };
+
+    ErrorQueue();
+    // While peers go on ending, reports of earlier ends wait for those of later ones (spec/compat Q14): the processes
+    // of a large run need some time to end. A few errors need no memory.
+    Pushed push(const AsyncError& error);
     // The oldest error that is due; false when there is none yet.
     bool pop_due(int64_t now, AsyncError* out);
     int64_t next_due() const;  // INT64_MAX: none
-    void clear() { errors_.clear(); }
+    size_t size() const { return errors_.size(); }
+    void clear();
 
 private:
-    std::deque<AsyncError> errors_;  // sorted by due, first in first out among equals
+    static constexpr size_t kSpare = 64;
+    bool is_there(const AsyncError& error) const;
+    void put_back(std::list<AsyncError>::iterator error);
+    std::list<AsyncError> errors_;  // sorted by due, first in first out among equals
+    std::list<AsyncError> spare_;   // at most kSpare, without a meaning
 };
 
 class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
@@ -69,8 +83,8 @@ public:
                    VIP_VI_CALLBACK handler);
     VIP_RETURN arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler);
     // Cancels what is armed on an object that is being destroyed.
-    void forget_vi(Vi& vi);
-    void forget_cq(Cq& cq);
+    void disarm_vi(Vi& vi);
+    void disarm_cq(Cq& cq);
 
     // After this no handler is begun for what was dropped; waits as close() does, for a handler of this VI
     // or CQ only. Not with a pin: the handler may be closing the NIC.

@@ -18,7 +18,7 @@ enum class ProcessEnd {
 };
 ProcessEnd process_end();
 
-// In a forked child: of the parent's threads that were ending none is there.
-void forget_ending_threads();
+// In a forked child, which has none of the parent's ending threads.
+void clear_ending_threads();
 
 }  // namespace viaduct::vipl

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
+
+#include "core/text/file_text.hpp"
 
 namespace viaduct::vipl {
 namespace {
+
+constexpr size_t kLargest = 256 << 20;  // bytes
 
 int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -72,11 +75,8 @@ HostsFile HostsFile::parse(std::string_view text) {
 HostsFile HostsFile::find(std::string_view search_path) {
     std::istringstream paths{std::string(search_path)};
     for (std::string path; std::getline(paths, path, ':');) {
-        std::ifstream in(expand_home(path));
-        if (path.empty() || !in) continue;
-        std::ostringstream text;
-        text << in.rdbuf();
-        return parse(text.str());
+        std::string text;
+        if (!path.empty() && read_text(expand_home(path), kLargest, &text) == FileRead::done) return parse(text);
     }
     return {};
 }

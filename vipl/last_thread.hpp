@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// C ends a process when the last of its threads has ended, and the program counts its own. The library's helper threads
-// live on, with all signals blocked: without more, a program whose main() has called pthread_exit() would never end,
-// and SIGTERM would wait for ever for a thread that takes it.
+// A process ends when its last thread ends. The helper threads of the library do not end by themselves, and they block
+// all signals. So without more, a program whose main() has called pthread_exit() would never end, and a SIGTERM would
+// wait for ever for a thread that takes it. The event thread therefore asks now and then whether only helper threads
+// are left (core/process/helper_threads.hpp).
 #pragma once
 
 namespace viaduct::vipl {
 
-// No thread of the program is left: main() has ended, and all that still run are helpers, ours and those of the
-// libraries that providers use. Asked by the event thread, now and then.
-bool only_helpers_are_left();
-
-// What the last thread of a program does when it ends: exit(0), unless a signal that has waited ends the process. On a
-// thread of its own, which has the stack for the program's exit handlers. False: there is none now; to be tried again.
+// Does what the end of a program's last thread does: exit(0), unless a pending signal ends the process. Runs on a
+// thread of its own, whose stack is large enough for the program's exit handlers. False: no thread could be started;
+// the caller tries again.
 [[nodiscard]] bool end_process();
 
 // The calling helper takes the process' signals from now on.

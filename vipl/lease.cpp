@@ -25,13 +25,13 @@ void Leases::begin(AgentLink* link, uint64_t context_id, const uint64_t (&grante
 
 // What the agent grants; 0: nothing.
 uint64_t Leases::ask(kagent::LeaseKind kind, uint64_t amount, Deadline deadline) {
-    kagent::Lease wish;
-    wish.context_id = context_id_;
-    wish.kind = kind;
-    wish.amount = static_cast<int64_t>(amount);
+    kagent::Lease wanted;
+    wanted.context_id = context_id_;
+    wanted.kind = kind;
+    wanted.amount = static_cast<int64_t>(amount);
     Mail answer;
     kagent::Lease granted;
-    if (link_->call(Mail::of(kagent::Type::kLease, wish), &answer, deadline) != Status::ok || !answer.get(&granted) ||
+    if (link_->call(Mail::of(kagent::Type::kLease, wanted), &answer, deadline) != Status::ok || !answer.get(&granted) ||
         granted.amount <= 0)
         return 0;
     return static_cast<uint64_t>(granted.amount);

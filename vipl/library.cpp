@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vipl/library.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/log/log.hpp"
 #include "core/provider/loader.hpp"
@@ -23,6 +26,8 @@
 #include "vipl/exiting.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/recorded.hpp"
+#include "vipl/renewal.hpp"
 #include "vipl/thread.hpp"
 #include "vipl/user_agent.hpp"
 #include "vipl/vi.hpp"
@@ -63,25 +68,56 @@ void after_fork() {
 // the parent's objects stay where they are and are never touched, except that descriptors are closed so that
 // the parent's end is seen. A later VipOpenNic makes a library of the child's own. Nothing is allocated or
 // freed here: at the fork another thread may have held a lock of the allocator.
-void forget_in_child() {
+void reset_after_fork() {
     const CancellationHeldOff held_off;
     start_gate.reset();
     reset_loader_in_child();
     begun_by.store(0);
     handle_table.reset_after_fork();
-    stats::process_stats.forget();
-    forget_ending_threads();
-    forget_threads_in_child();
-    RegionTable::forget_in_child();
+    stats::process_stats.reset_after_fork();
+    clear_recording();
+    clear_ending_threads();
+    clear_threads();
+    RegionTable::reset_after_fork();
     Library* parents = instance.exchange(nullptr);
     if (parents == nullptr) return;
     parents->link.reset_after_fork();
-    if (held != nullptr) std::exchange(held, nullptr)->forget();
+    if (held != nullptr) std::exchange(held, nullptr)->reset_after_fork();
+}
+
+// The agent keeps why calls of this process have failed, for a while after its end. It works without, too: there may be
+// no segment, or the agent may be older. False: the connection is lost.
+bool show_stats_to(AgentLink& fresh) {
+    Mail mail(kagent::Type::kShowStats), answer;
+    mail.descriptors.push_back(stats::process_stats.for_reading());
+    return !mail.descriptors.front().valid() || fresh.exchange_now(std::move(mail), &answer) != Status::broken;
+}
+
+void order_recording(Library& library, const Mail& order, uint64_t epoch) {
+    if (order.descriptors.size() != 1) return;
+    const uint64_t number = number_recording();
+    Fd copy(::fcntl(order.descriptors[0].get(), F_DUPFD_CLOEXEC, 3));
+    if (!copy.valid()) return;
+    const auto memory = std::make_shared<Fd>(std::move(copy));
+    library.events->defer([&library, memory, epoch, number] {
+        begin_recording(library, memory->get(), epoch, number);
+        memory->reset();
+    });
+}
+
+// A thread that has a NIC's mutex may be waiting for an agent, and with it for the list of open NICs: that list is left
+// before the mutex is taken. A NIC that cannot be pinned is not open yet, or being closed: the program has no handle.
+void fail_nic(Library& library, uint64_t context_id) {
+    std::optional<NicPin> failed;
+    library.for_each_open([&](Nic& nic) {
+        if (nic.context_id == context_id) failed.emplace(nic);
+    });
+    if (failed && *failed) nic_failed(**failed);
 }
 
 // Behind the gate.
 bool watch_forks() {
-    if (!watching) watching = ::pthread_atfork(before_fork, after_fork, forget_in_child) == 0 && watch_exit();
+    if (!watching) watching = ::pthread_atfork(before_fork, after_fork, reset_after_fork) == 0 && watch_exit();
     return watching;
 }
 
@@ -98,21 +134,20 @@ bool Library::prepare() {
     if (!handle_table.open()) return false;
     asymmetric_barrier_init();
     if (!stats::process_stats.open()) VIADUCT_LOG(info, "stats", "no memfd: vipstat will not see this process");
+    trace::look_at_environment();
+    trace::begin_as_told();
     events = std::make_unique<EventThread>(link);
-    events->on_nic_failed([this](uint64_t id) {
-        for_each_open([id](Nic& nic) {
-            if (nic.context_id == id) nic_failed(nic);
-        });
-    });
+    events->on_nic_failed([this](uint64_t id) { fail_nic(*this, id); });
     events->on_question_for_calls([this] {
         bool expected = false;
         for_each_open([&](Nic& nic) { expected |= nic.dispatcher->has_armed(); });
         return expected;
     });
+    events->on_turn([this] { look_at_recording(*this); });
+    events->on_other_agent([this] { return renew_peer_requests(*this); });
     if (events->start() != Status::ok) return false;
     link.on_reattach([this](AgentLink& fresh) {
-        stats::process_stats.count(stats::ProcessCount::agent_attached);
-        VIADUCT_PROBE1(agent_attached, fresh.welcome().agent_pid);
+        if (!show_stats_to(fresh)) return Status::broken;
         Status worst = Status::ok;
         for_each_open([&](Nic& nic) {
             if (!nic.regions->can_be_shown()) {
@@ -125,13 +160,31 @@ bool Library::prepare() {
             const Status status = reattach_nic(nic, fresh);
             if (status != Status::ok) worst = status;
         });
-        events->agent_changed();
         return worst;
     });
-    link.on_event([this](const Mail& news) {
+    // Not before: the event thread would find the socket of the last agent, and look again a second later.
+    link.on_connected([this](uint32_t agent_pid) {
+        stats::process_stats.count(stats::ProcessCount::agent_attached);
+        VIADUCT_PROBE1(agent_attached, agent_pid);
+        events->wake();
+    });
+    // The thread that reads the event may hold locks of a NIC.
+    link.on_event([this](const Mail& news, uint64_t epoch) {
         kagent::ContextRef which;
-        if (news.type() != kagent::Type::kNicDown || !news.get(&which)) return;
-        events->nic_failed(which.context_id);  // the thread that reads the event may hold locks of a NIC
+        switch (news.type()) {
+            case kagent::Type::kNicDown:
+                if (news.get(&which)) events->nic_failed(which.context_id);
+                break;
+            case kagent::Type::kTraceWanted:
+                order_recording(*this, news, epoch);
+                break;
+            case kagent::Type::kTraceOver:
+                note_recording_over();
+                events->wake();
+                break;
+            default:
+                break;
+        }
     });
     return true;
 }
@@ -139,20 +192,21 @@ bool Library::prepare() {
 Library* Library::start() {
     Library* ready = instance.load(std::memory_order_acquire);
     if (ready != nullptr && handle_table.was_wiped()) [[unlikely]] {  // a child of _Fork(), which runs no handlers
-        forget_in_child();
+        reset_after_fork();
         ready = nullptr;
     }
     if (ready != nullptr) return ready;
     // A child of a process that was just making one, and of a _Fork() or before the handlers were registered.
     const pid_t own = ::getpid();
     if (const pid_t by = begun_by.exchange(own); by != 0 && by != own) {
-        forget_in_child();
+        reset_after_fork();
         begun_by.store(own);
     }
     const std::lock_guard lock(start_gate);
     ready = instance.load(std::memory_order_acquire);
     if (ready != nullptr) return ready;
     if (!watch_forks()) return nullptr;
+    log::check_environment();
     auto* fresh = new (std::nothrow) Library;
     if (fresh == nullptr || !fresh->prepare())
         return nullptr;  // what a failed start leaves is not worth undoing

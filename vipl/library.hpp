@@ -40,6 +40,8 @@ public:
     int64_t spin_ns = 0;  // a waiting call polls for so long before it sleeps
     AgentLink link;
     std::unique_ptr<EventThread> events;
+    std::atomic<uint32_t> peer_requests{0};  // attempts of VipConnectPeerRequest whose result was not fetched
+    std::atomic<uint32_t> renewal{0};        // vipl/renewal.cpp
 
     Pool<Nic> nics;
     Pool<Vi> vis;  // where vipstat sees them

@@ -71,7 +71,7 @@ void count_returns(Nic& nic, uint32_t ptag, int change) {
     if (ptag != 0) nic.ptags[ptag]->returns += static_cast<uint32_t>(change);
 }
 
-// `before`: what the region was. Its tag stays in use until forget_before().
+// `before`: what the region was. Its tag stays in use until release_old_tag().
 VIP_RETURN change_with_tag(Nic& nic, VIP_MEM_HANDLE handle, uintptr_t inside,
                            const VIP_MEM_ATTRIBUTES& attributes, uint32_t ptag, uint32_t flags,
                            Region* before) {
@@ -83,7 +83,7 @@ VIP_RETURN change_with_tag(Nic& nic, VIP_MEM_HANDLE handle, uintptr_t inside,
     return VIP_SUCCESS;
 }
 
-void forget_before(Nic& nic, const Region& before) {
+void release_old_tag(Nic& nic, const Region& before) {
     const std::lock_guard lock(nic.mutex);
     count_returns(nic, before.ptag, -1);
 }
@@ -101,6 +101,7 @@ VIP_RETURN create_ptag(Nic& nic, VIP_PROTECTION_HANDLE* out) {
         return refuse(VIP_ERROR_RESOURCE, "destroy tags that are not used",
                       "NIC %s has %u tags already; MaxPtags is %llu", nic.info.name, id - 1,
                       static_cast<unsigned long long>(nic.info.max_ptags));
+    if (id >= nic.ptags.size()) nic.ptags.resize(id + 1, nullptr);  // memory runs short before anything has changed
     Ptag* tag = nic.library->ptags.take();
     if (tag == nullptr) return VIP_ERROR_RESOURCE;
     const uintptr_t handle = handle_table.insert(HandleKind::ptag, tag);
@@ -108,7 +109,6 @@ VIP_RETURN create_ptag(Nic& nic, VIP_PROTECTION_HANDLE* out) {
         nic.library->ptags.give_back(tag);
         return VIP_ERROR_RESOURCE;
     }
-    if (id >= nic.ptags.size()) nic.ptags.resize(id + 1, nullptr);
     nic.ptags[id] = tag;
     tag->nic = &nic;
     tag->id = id;
@@ -267,7 +267,7 @@ VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,
     now.flags = flags;
     const bool known = device_knows(nic.ops->region_changed(nic.context, handle, now));
     if (!known) nic.regions->change(handle, inside, before.ptag, before.flags);
-    forget_before(nic, before);
+    release_old_tag(nic, before);
     return known ? VIP_SUCCESS
                  : refuse(VIP_ERROR_RESOURCE, "deregister the memory and register it with the attributes",
                           "NIC %s cannot change memory handle %#x", nic.info.name, handle);

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -28,13 +30,16 @@ HostsFile hosts_of(const Config& config) {
 
 namespace {
 
+// One past the last address of a host stays past it.
+uint32_t index_of(VIP_ULONG index) { return static_cast<uint32_t>(std::min<VIP_ULONG>(index, UINT32_MAX)); }
+
 // The NIC behind an IP address of the host, as far as the provider can tell. *is_host: there is such a host, but its
 // NIC is not known.
 Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out, bool* is_host) {
     if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
     const std::vector<IpAddress> addresses = resolve(name, now_ns() + kResolverTimeout);
     for (const IpAddress& ip : addresses) {
-        if (nic.ops->resolve(nic.context, ip.bytes.data(), ip.length, static_cast<uint32_t>(index), out) == Status::ok)
+        if (nic.ops->resolve(nic.context, ip.bytes.data(), ip.length, index_of(index), out) == Status::ok)
             return Status::ok;
     }
     *is_host = !addresses.empty();
@@ -46,7 +51,7 @@ Status by_agent(const Nic& nic, const char* name, VIP_ULONG index, Deadline dead
     question.context_id = nic.context_id;
     if (std::strlen(name) >= sizeof question.name) return Status::unknown_name;
     std::strcpy(question.name, name);
-    question.index = static_cast<uint32_t>(index);
+    question.index = index_of(index);
     Mail answer;
     const Status status = nic.library->link.call(Mail::of(kagent::Type::kNameLookup, question), &answer, deadline);
     kagent::NameEntry entry;

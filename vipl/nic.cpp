@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <new>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
@@ -120,7 +121,11 @@ Status make_context(Library& library, Nic& nic) {
 Status open_context(Library& library, Nic& nic) {
     errno = 0;
     const Status status = make_context(library, nic);
-    if (status != Status::ok)
+    if (status == Status::invalid)
+        refuse(VIP_INVALID_PARAMETER, "VIADUCT_LOG=error says which one and why",
+               "cannot open '%s': the provider %s does not take one of its settings", nic.device.c_str(),
+               nic.info.provider);
+    else if (status != Status::ok)
         refuse(VIP_ERROR_RESOURCE, kLookAtLimits,
                "cannot open '%s': no shared memory (memfd), descriptors or random numbers: %s", nic.device.c_str(),
                std::strerror(errno));
@@ -144,7 +149,7 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
     nic.info = opened.nic;
     nic.info.name[sizeof(nic.info.name) - 1] = '\0';
     nic.leases.begin(&library.link, nic.context_id, opened.lease);
-    library.events->agent_changed();
+    library.events->wake();
     return Status::ok;
 }
 
@@ -178,10 +183,13 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     Nic& nic = *fresh;
     nic.library = library;
 
-    const Deadline deadline = now_ns() + kAgentTimeout;
+    Deadline deadline = now_ns() + kAgentTimeout;
     Status status = find_nic(*library, nic, name, deadline);
     const uint64_t epoch = library->link.epoch();
+    // The agent's time does not run while the provider starts its device, which may take longer than all of it.
+    const int64_t begun = now_ns();
     if (status == Status::ok) status = open_context(*library, nic);
+    deadline += now_ns() - begun;
     if (status == Status::ok) status = open_at_agent(*library, nic, deadline);
     if (status != Status::ok) {
         take_apart(nic);
@@ -216,7 +224,11 @@ Status reattach_nic(Nic& nic, AgentLink& link) {
 // -------------------------------------------------------------------------------------------------------
 // groups
 
-bool add_group(Nic& nic, PollGroup& poll) {
+bool add_group(Nic& nic, PollGroup& poll) try {
+    {
+        const std::lock_guard lock(nic.groups_mutex);
+        nic.groups.reserve(nic.groups.size() + 1);  // memory runs short before anything has changed
+    }
     Group* group = nullptr;
     if (nic.ops->group_create(nic.context, &group) != Status::ok) return false;
     poll.lock.lock();
@@ -225,6 +237,8 @@ bool add_group(Nic& nic, PollGroup& poll) {
     const std::lock_guard lock(nic.groups_mutex);
     nic.groups.push_back(&poll);
     return true;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 void remove_group(Nic& nic, PollGroup& poll) {
@@ -251,7 +265,7 @@ void poll_everything(Nic& nic) {
 void poll_idle(Nic& nic) {
     stats::process_stats.count_loosely(stats::ProcessCount::rounds);
     nic.library->poll_open();
-    between_polls();
+    if (nic.gives_way.load(std::memory_order_relaxed)) between_polls();
 }
 
 // ----------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ struct Nic {
     std::string device;  // the name it was opened by, after aliases
     std::unique_ptr<RegionTable> regions;
     std::shared_ptr<Dispatcher> dispatcher;
+    std::atomic<bool> gives_way{true};       // polls of its queues do, where other threads need the processor
     uint8_t address[kNicAddressBytes] = {};  // what LocalNicAddress points to
 
     PollGroup own_group;  // of queues without a completion queue
@@ -115,6 +116,21 @@ Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline);
 // The NIC is lost for good: every VI goes to Error, the program is told once (spec/errors 8,
 // CATASTROPHIC).
 void nic_failed(Nic& nic);
+
+// Visits the VIs one after the other, with no lock held and no memory needed. A VI keeps its place while it lives; one
+// may be destroyed at any time: its memory stays.
+template <class Visit>
+void for_each_vi(Nic& nic, Visit&& visit) {
+    for (size_t slot = 0;; ++slot) {
+        Vi* vi;
+        {
+            const std::lock_guard lock(nic.mutex);
+            if (slot >= nic.vis.size()) return;
+            vi = nic.vis[slot];
+        }
+        if (vi != nullptr) visit(*vi);
+    }
+}
 
 // Polls every group of the NIC once; a group that another thread polls at this moment is skipped.
 void poll_everything(Nic& nic);

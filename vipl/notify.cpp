@@ -8,6 +8,7 @@
 #include "vipl/completion.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
+#include "vipl/recorded.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/why.hpp"
 
@@ -49,7 +50,7 @@ VIP_RETURN Dispatcher::arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_
     return refuse(VIP_ERROR_RESOURCE, "look at ulimit -u and the limits of the cgroup", "no thread for handlers");
 }
 
-void Dispatcher::forget_vi(Vi& vi) {
+void Dispatcher::disarm_vi(Vi& vi) {
     const std::lock_guard lock(armed_mutex_);
     for (WorkQueue* queue : {&vi.core.send, &vi.core.recv}) {
         vi.side_of(*queue).armed.clear();
@@ -57,7 +58,7 @@ void Dispatcher::forget_vi(Vi& vi) {
     }
 }
 
-void Dispatcher::forget_cq(Cq& cq) {
+void Dispatcher::disarm_cq(Cq& cq) {
     const std::lock_guard lock(armed_mutex_);
     cq.armed.clear();
     std::erase(armed_cqs_, &cq);
@@ -69,8 +70,14 @@ bool Dispatcher::take_for(WorkQueue& queue, NotifyCall* call) {
     Vi& vi = Vi::of(*queue.vi);
     const VIP_VI_HANDLE handle = vi.public_handle();
     if (handle == nullptr) return false;
-    queue.is_receive ? recv_done(handle, &call->descriptor) : send_done(handle, &call->descriptor);
+    VIP_RETURN answer;
+    {
+        const PartOfCall notification;
+        answer = queue.is_receive ? recv_done(handle, &call->descriptor) : send_done(handle, &call->descriptor);
+    }
     if (call->descriptor == nullptr) return false;
+    if (trace::on())
+        note_fetched(queue.is_receive ? What::recv_notify : What::send_notify, handle, answer, call->descriptor);
     auto& armed = vi.side_of(queue).armed;
     call->vi_handler = armed.front().handler;
     call->context = armed.front().context;

@@ -21,8 +21,8 @@ struct Policy {
     // post longer ones).
     bool receives_in_their_regions = false;
 
-    // CONN_LOST for the end of a peer comes this late, so that runs whose processes end together end in peace
-    // (spec/compat Q14).
+    // CONN_LOST for the end of a peer is reported after this delay, so that processes of a run that end together report
+    // no errors (spec/compat Q14).
     int64_t peer_loss_delay_ns = 250'000'000;
 
     static Policy from(const Config& config) {
@@ -42,7 +42,7 @@ inline constexpr int64_t kLongestPeerLossDelay = 750'000'000;
 // Connection handles that may wait for Accept or Reject at one time on one NIC handle (spec/calls 4.3).
 inline constexpr uint32_t kMaxConnectionHandles = 1024;
 
-// A connection that this end ends: its peer gets what it can still take for so long (VipDisconnect(3)).
+// How long the end of a connection by this side waits for the peer to take what was sent before (VipDisconnect(3)).
 inline constexpr int64_t kTrafficTimeout = 1'000'000'000;
 
 // An acceptor waits no longer than this for the requester's confirmation (spec/calls 4.3, end of handshake).
@@ -54,7 +54,7 @@ inline constexpr int64_t kAcceptTimeout = 8'000'000'000;
 inline constexpr int64_t kHandlerTimeout = 1'000'000'000;
 
 // Everything that a call without a timeout requests of the kernel agent, all together: the call ends within ten
-// seconds.
+// seconds, and VipOpenNic within as much more as the provider takes to start its device.
 inline constexpr int64_t kAgentTimeout = 9'000'000'000;
 
 // Of that, what the system's resolver may take before the agent is asked for a name.

@@ -7,12 +7,16 @@
 #include "core/sync/atomic_equals.hpp"
 #include "core/sync/pause.hpp"
 #include "core/wait/crowd_score.hpp"
+#include "vipl/nic.hpp"
 
 namespace viaduct::vipl {
 
 inline std::atomic<const void*> last_empty_poll{nullptr};
 
-inline bool must_give_way() { return crowd_hint.load(std::memory_order_relaxed); }
+// Other threads need this processor, and polls of this NIC are to give it to them (VipxSetGiveWay).
+inline bool must_give_way(const Nic& nic) {
+    return crowd_hint.load(std::memory_order_relaxed) && nic.gives_way.load(std::memory_order_relaxed);
+}
 
 // One pause between two polls of the same queue: polling without a pause takes the cache line from its writer
 // again and again (spec/performance R4). A program that polls many queues in turn needs none.
@@ -26,8 +30,8 @@ inline void pause_if_polled_again(const void* queue) {
 
 // The same; but where other threads need this processor it yields at once, because programs poll without ever
 // yielding (spec/compat T16). True: another thread may have run; poll once more.
-inline bool backoff_after_poll(const void* queue) {
-    if (must_give_way()) [[unlikely]] {
+inline bool backoff_after_poll(const Nic& nic, const void* queue) {
+    if (must_give_way(nic)) [[unlikely]] {
         give_way();
         return true;
     }

@@ -6,6 +6,7 @@
 #include "core/text/code_names.hpp"
 #include "vipl/library.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/recorded.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/vi_state.hpp"
 #include "vipl/why.hpp"
@@ -124,6 +125,13 @@ template <bool receive>
     return no_such_vi<receive>(handle);
 }
 
+// Before the provider has it: the answer may be there before the call returns.
+template <bool receive>
+void note_post(VIP_VI_HANDLE handle, const VIP_DESCRIPTOR* d) {
+    if (trace::on()) [[unlikely]]
+        trace::add(receive ? What::post_recv : What::post_send, Phase::instant, handle, posted(d));
+}
+
 template <bool receive>
 [[gnu::noinline]] VIP_RETURN post_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d,
                                              VIP_MEM_HANDLE memory) {
@@ -142,6 +150,7 @@ template <bool receive>
         return refuse_overrun(*vi, q, d);
     }
     q.push(d);
+    note_post<receive>(handle, d);
     if (vi->state() == VIP_STATE_CONNECTED) [[likely]] {
         receive ? vi->ops->kick_recv(vi->core) : vi->ops->kick_send(vi->core);
     } else {
@@ -184,10 +193,18 @@ inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE m
 
 [[gnu::noinline]] VIP_RETURN write_in_general(Vi& vi, VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
     WorkQueue& q = vi.core.send;
+    const uint64_t begun = trace::on() ? trace::ticks() : 0;
     q.lock.lock();
-    const bool done = written_at_once(vi, handle, write);
+    const bool done =
+        vi.is_open_to(handle) && q.posted == q.completed && vi.ops->write_now(vi.core, write) == Status::ok;
     q.lock.unlock();
+    if (done && begun != 0) [[unlikely]]
+        trace::add_at(begun, What::write_now, Phase::instant, handle, uint64_t{write.FirstBytes} + write.LastBytes);
     return done ? VIP_SUCCESS : why_not(vi, handle);
+}
+
+[[gnu::noinline, gnu::cold]] VIP_RETURN not_written(Vi& vi, VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
+    return trace::on() ? write_in_general(vi, handle, write) : why_not(vi, handle);
 }
 
 // What is in the queue now moves, or is flushed. The lock is held.
@@ -212,20 +229,21 @@ VIP_RETURN post_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, 
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     q.lock.lock();
     if (!vi->is(handle)) return dead_handle<receive>(q, handle);
-    VIP_ULONG posted = 0;
+    VIP_ULONG done = 0;
     bool trusted = true;
-    while (posted < count && !q.full()) {
-        VIP_DESCRIPTOR* d = descriptors[posted];
+    while (done < count && !q.full()) {
+        VIP_DESCRIPTOR* d = descriptors[done];
         trusted = may_trust(*vi, q, d, memory);
         if (!trusted) break;
         q.push(d);
-        posted++;
+        note_post<receive>(handle, d);
+        done++;
     }
-    if (posted != 0) set_going<receive>(*vi, q);
+    if (done != 0) set_going<receive>(*vi, q);
     q.lock.unlock();
     settle_if_broken(*vi);
-    if (posted == count) return VIP_SUCCESS;
-    return trusted ? refuse_overrun(*vi, q, descriptors[posted]) : refuse_untrusted(*vi, descriptors[posted], memory);
+    if (done == count) return VIP_SUCCESS;
+    return trusted ? refuse_overrun(*vi, q, descriptors[done]) : refuse_untrusted(*vi, descriptors[done], memory);
 }
 
 }  // namespace
@@ -243,7 +261,8 @@ VIP_RETURN query_mapped(VIP_VI_HANDLE handle, VIP_UINT64 address, VIP_MEM_HANDLE
     if (vi == nullptr) return fail_handle("VipxQueryMapped", "ViHandle", handle, HandleKind::vi);
     WorkQueue& q = vi->core.send;
     q.lock.lock();
-    const bool mapped = q.open_to == handle && vi->ops->mapped_at(vi->core, memory, address, bytes, here) == Status::ok;
+    const bool mapped =
+        vi->is_open_to(handle) && vi->ops->mapped_at(vi->core, memory, address, bytes, here) == Status::ok;
     q.lock.unlock();
     return mapped ? VIP_SUCCESS : why_not(*vi, handle);
 }
@@ -274,5 +293,5 @@ VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write) {
         return write_in_general(*vi, ViHandle, *Write);
     const bool done = written_at_once(*vi, ViHandle, *Write);
     q.lock.leave();
-    return done ? VIP_SUCCESS : why_not(*vi, ViHandle);
+    return done ? VIP_SUCCESS : not_written(*vi, ViHandle, *Write);
 }

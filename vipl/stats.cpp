@@ -5,6 +5,7 @@
 
 #include "core/trace/probe.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/recorded.hpp"
 
 namespace viaduct::vipl {
 
@@ -84,6 +85,7 @@ void show_vi(Vi& vi) {
 }
 
 void show_ends(Vi& vi, const EndAddress& local, const EndAddress& remote) {
+    vi.marks = marks_of(local, remote);
     ViStats::set_text(vi.core.stats.local, text_of(local));
     ViStats::set_text(vi.core.stats.peer, text_of(remote));
 }

@@ -148,7 +148,7 @@ Status start_thread(const char* name, size_t stack_bytes, void (*run)(void*), vo
     return Status::ok;
 }
 
-void forget_threads_in_child() {
+void clear_threads() {
     new (&threads_mutex) std::mutex;
     threads = nullptr;  // one of their stacks is the one that the child runs on, if such a thread has forked
 }

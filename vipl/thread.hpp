@@ -15,7 +15,7 @@ inline constexpr size_t kDefaultStack = 0;         // for threads that run the p
 
 Status start_thread(const char* name, size_t stack_bytes, void (*run)(void*), void* argument);
 
-// In a forked child: none of them is there.
-void forget_threads_in_child();
+// In a forked child, which has none of these threads.
+void clear_threads();
 
 }  // namespace viaduct::vipl

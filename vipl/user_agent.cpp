@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/log/log.hpp"
+#include "core/process/helper_threads.hpp"
 #include "core/sync/biased_lock.hpp"
 #include "core/wait/crowd_score.hpp"
 #include "vipl/last_thread.hpp"
@@ -24,6 +25,16 @@ constexpr uint64_t kAgent = uint64_t{2} << 32;
 
 // Without events, whether the program has ended is looked at so often (ms).
 constexpr int kLookForTheProgram = 1000;
+
+// The thread is the library's: it does not end the program when memory is short.
+template <class Work>
+void without_end(const Work& work) {
+    try {
+        work();
+    } catch (const std::bad_alloc&) {
+        VIADUCT_LOG(error, "events", "no memory: an event is not dealt with");
+    }
+}
 
 bool add_to(int epoll, int fd, uint32_t events, uint64_t subject) {
     epoll_event event{};
@@ -47,9 +58,9 @@ Status EventThread::mend() {
     if (is_whole()) return Status::ok;
     if (turn_ != 0)
         VIADUCT_LOG(warn, "events", "the program has closed descriptors of the library: new ones are made");
-    epoll_.forget();  // closed, or perhaps not ours
+    epoll_.release();  // closed, or perhaps not ours
     epoll_ = KeptFd(Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC))));
-    if (!epoll_.valid() || !wake_.hang() || !add_to(epoll_.get(), wake_.fd(), EPOLLIN, kWake))
+    if (!epoll_.valid() || !wake_.open() || !add_to(epoll_.get(), wake_.fd(), EPOLLIN, kWake))
         return Status::out_of_resources;
     // What the program has closed is watched no longer; the others are.
     for (auto& [id, watch] : watches_) {
@@ -66,20 +77,20 @@ Status EventThread::mend() {
         },
         turn.get());
     if (started == Status::ok) (void)turn.release();  // the thread has it
-    wake_.ring();  // the agent's socket has to be watched, too
+    wake_.signal();  // the agent's socket has to be watched, too
     return started;
 }
 
-void EventThread::forget() {
-    is_whole() ? epoll_.reset() : epoll_.forget();
+void EventThread::reset_after_fork() {
+    is_whole() ? epoll_.reset() : epoll_.release();
     wake_.reset();
     for (auto& [id, watch] : watches_) watch.fd.reset();
     mutex_.unlock();
 }
 
-void EventThread::agent_changed() {
+void EventThread::wake() {
     const std::lock_guard lock(mutex_);
-    if (mend() == Status::ok) wake_.ring();
+    if (mend() == Status::ok) wake_.signal();
 }
 
 // The socket of a dead agent has left the epoll set by being closed; the new one is added here.
@@ -89,6 +100,8 @@ void EventThread::follow_agent() {
     const int socket = link_.socket();
     {
         const std::lock_guard lock(mutex_);
+        const std::pair now{epoch, socket >= 0};
+        if (now != told_of_ && other_agent_()) told_of_ = now;
         if (epoch == followed_epoch_ || socket < 0 || !is_whole()) return;
         if (!add_to(epoll_.get(), socket, EPOLLIN | EPOLLRDHUP | EPOLLET, kAgent) && errno != EEXIST)
             VIADUCT_LOG(error, "events", "the agent's socket cannot be watched: errno %d", errno);
@@ -103,7 +116,7 @@ void EventThread::follow_agent() {
 void EventThread::end_watch(Watches::iterator watch) {
     KeptFd& fd = watch->second.fd;
     if (!is_whole() || !fd.is_ours() || ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr) != 0)
-        fd.forget();
+        fd.release();
     watches_.erase(watch);
 }
 
@@ -119,7 +132,7 @@ void EventThread::fire(uint32_t watch_id) {
         end_watch(found);
         firing_ = watch_id;
     }
-    fired(argument);
+    without_end([&] { fired(argument); });
     {
         const std::lock_guard lock(mutex_);
         firing_ = 0;
@@ -130,7 +143,7 @@ void EventThread::fire(uint32_t watch_id) {
 void EventThread::defer(std::function<void()> task) {
     const std::lock_guard lock(mutex_);
     deferred_.push_back(std::move(task));
-    if (mend() == Status::ok) wake_.ring();
+    if (mend() == Status::ok) wake_.signal();
 }
 
 void EventThread::do_deferred() {
@@ -139,7 +152,7 @@ void EventThread::do_deferred() {
         const std::lock_guard lock(mutex_);
         tasks.swap(deferred_);
     }
-    for (const auto& task : tasks) task();
+    for (const auto& task : tasks) without_end(task);
 }
 
 // A program that waits for calls of ours lives on without a thread of its own; its signals are taken here.
@@ -166,20 +179,21 @@ void EventThread::run(uint64_t turn) {
         if (set < 0) return;
         epoll_event events[16];
         const int count = ::epoll_wait(set, events, 16, kLookForTheProgram);
-        if (count == 0) look_for_the_program();
+        if (count == 0) without_end([this] { look_for_the_program(); });
         for (int i = 0; i < count; ++i) {
             const uint64_t subject = events[i].data.u64;
             if (subject == kWake) {
                 const std::lock_guard lock(mutex_);
-                if (turn == turn_) wake_.hush();
+                if (turn == turn_) wake_.clear();
             } else if (subject == kAgent) {
-                link_.pump();
+                without_end([this] { link_.pump(); });
             } else {
                 fire(static_cast<uint32_t>(subject));
             }
         }
         do_deferred();
-        follow_agent();
+        without_end([this] { follow_agent(); });
+        without_end(turn_over_);
     }
 }
 
@@ -206,8 +220,12 @@ Status EventThread::watch(int fd, void (*fired)(void*), void* argument, uint32_t
     const std::lock_guard lock(mutex_);
     if (mend() != Status::ok) return Status::out_of_resources;
     const uint32_t id = next_watch_++;
-    if (!add_to(epoll_.get(), fd, EPOLLIN, id)) return Status::out_of_resources;
-    watches_.emplace(id, Watch{std::move(owned), fired, argument});
+    // Its place first: a descriptor in the set that no watch has could not be taken out any more.
+    const auto place = watches_.emplace(id, Watch{std::move(owned), fired, argument}).first;
+    if (!add_to(epoll_.get(), fd, EPOLLIN, id)) {
+        watches_.erase(place);
+        return Status::out_of_resources;
+    }
     *watch_id = id;
     return Status::ok;
 }

@@ -2,6 +2,7 @@
 #include "vipl/vi.hpp"
 
 #include <bit>
+#include <new>
 
 #include "core/memory/mapped.hpp"
 #include "core/text/code_names.hpp"
@@ -52,8 +53,8 @@ void apply_attributes(Vi& vi, const NicInfo& info, const VIP_VI_ATTRIBUTES& a, P
     core.traits.rdma_write = a.EnableRdmaWrite ? 1 : 0;
     core.traits.rdma_read = a.EnableRdmaRead ? 1 : 0;
     core.ptag = tag != nullptr ? tag->id : 0;
-    core.recv.forget_regions();
-    core.send.forget_regions();
+    core.recv.clear_regions();
+    core.send.clear_regions();
     core.max_transfer = a.MaxTransferSize;
     core.max_segments = static_cast<uint32_t>(info.max_segments);
     // Whether this end may be read is in the traits; initiating needs only the level (spec/reliability 7).
@@ -83,11 +84,12 @@ VIP_RETURN refuse_cq_of(const Nic& nic, const char* argument, VIP_CQ_HANDLE hand
     return refuse_handle(argument, handle, HandleKind::cq);
 }
 
+// Memory runs short before anything has changed. Giving a slot back needs none: `free_slots` has room for all.
 uint32_t take_slot(Nic& nic, Vi* vi) {
     if (nic.free_slots.empty()) {
-        nic.free_slots.push_back(static_cast<uint32_t>(nic.vis.size()));
+        nic.free_slots.reserve(nic.vis.size() + 1);
         nic.vis.push_back(nullptr);
-        nic.free_slots.reserve(nic.vis.size());
+        nic.free_slots.push_back(static_cast<uint32_t>(nic.vis.size() - 1));
     }
     const uint32_t slot = nic.free_slots.back();
     nic.free_slots.pop_back();
@@ -153,6 +155,33 @@ Status make_endpoint(Nic& nic, Vi& vi) {
     return nic.ops->endpoint_create(nic.context, args, &vi.core.endpoint);
 }
 
+// Slot, endpoint and handle. 0: one of them is not to be had, and the VI has none. Nic::mutex held.
+uintptr_t place_vi(Nic& nic, Vi& vi) {
+    vi.core.slot = take_slot(nic, &vi);
+    vi.core.endpoint = nullptr;
+    uintptr_t handle = 0;
+    try {
+        if (make_endpoint(nic, vi) == Status::ok) {
+            show_vi(vi);
+            handle = handle_table.insert(HandleKind::vi, &vi);
+        }
+    } catch (const std::bad_alloc&) {
+    }
+    if (handle != 0) return handle;
+    if (vi.core.endpoint != nullptr) nic.ops->endpoint_destroy(vi.core.endpoint);
+    vi.core.endpoint = nullptr;
+    give_slot_back(nic, vi.core.slot);
+    return 0;
+}
+
+// A VI that is not shown to the program yet; 0: as above. Nic::mutex held.
+uintptr_t make_vi(Nic& nic, Vi& vi, const VIP_VI_ATTRIBUTES& a, Ptag* tag, Cq* send_cq, Cq* recv_cq) try {
+    if (build_vi(nic, vi, a, tag, send_cq, recv_cq) != VIP_SUCCESS) return 0;
+    return place_vi(nic, vi);
+} catch (const std::bad_alloc&) {
+    return 0;
+}
+
 }  // namespace
 
 VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDLE send_cq,
@@ -173,20 +202,12 @@ VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDL
     if (!nic.leases.use(kagent::kLeaseVis, 1)) return refuse_quota("VIs", "agent.max_vis");
 
     Vi* vi = nic.library->vis.take();
-    if (vi != nullptr && build_vi(nic, *vi, attributes, tag, send, recv) == VIP_SUCCESS) {
-        vi->core.slot = take_slot(nic, vi);
-        if (make_endpoint(nic, *vi) == Status::ok) {
-            const uintptr_t handle = handle_table.insert(HandleKind::vi, vi);
-            if (handle != 0) {
-                count_uses(*vi, 1);
-                show_vi(*vi);
-                vi->handle.store(handle);
-                *out = reinterpret_cast<VIP_VI_HANDLE>(handle);
-                return VIP_SUCCESS;
-            }
-            nic.ops->endpoint_destroy(vi->core.endpoint);
-        }
-        give_slot_back(nic, vi->core.slot);
+    const uintptr_t handle = vi != nullptr ? make_vi(nic, *vi, attributes, tag, send, recv) : 0;
+    if (handle != 0) {
+        count_uses(*vi, 1);
+        vi->handle.store(handle);
+        *out = reinterpret_cast<VIP_VI_HANDLE>(handle);
+        return VIP_SUCCESS;
     }
     if (vi != nullptr) nic.library->vis.give_back(vi);
     nic.leases.give_back(kagent::kLeaseVis, 1);
@@ -286,7 +307,7 @@ void kill_vi(Vi& vi) {
 void release_vi(Vi& vi) {
     Nic& nic = *vi.nic;
     finish_left_attempt(vi);
-    nic.dispatcher->forget_vi(vi);
+    nic.dispatcher->disarm_vi(vi);
     nic.ops->endpoint_destroy(vi.core.endpoint);
     const std::lock_guard lock(nic.mutex);
     {

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "core/sync/atomic_equals.hpp"
+#include "core/trace/ring.hpp"
 #include "core/vi/vi_core.hpp"
 #include "viaduct/provider.hpp"
 #include "vipl/library.hpp"
@@ -44,6 +45,8 @@ struct Attempt {
     bool active = false;
     bool peer = false;                  // begun by VipConnectPeerRequest
     bool busy = false;                  // some thread is inside the provider for it
+    bool awaited = false;               // and stays there until the attempt is decided
+    uint32_t turn = 0;                  // counts threads that were inside
     Deadline deadline = kNever;         // of a peer request, as the program gave it
     std::atomic<bool> given_up{false};  // VipDisconnect or VipCloseNic ends it
 };
@@ -64,6 +67,7 @@ struct Vi {
     std::atomic<Cq*> full_cq{nullptr};  // the one that overflowed
     std::atomic<uint32_t> life{0};  // counts returns to Idle: tells late errors that their connection is over
 
+    uint64_t marks = 0;  // hashes of both ends' addresses, for the record of the process
     VIP_DESCRIPTOR nowhere{};  // where a killed VI completes what is left
 
     QueueSide send_side;
@@ -73,12 +77,15 @@ struct Vi {
     VIP_VI_STATE state() const {
         return static_cast<VIP_VI_STATE>(core.state.load(std::memory_order_relaxed));
     }
-    // Both queue locks held. Hot calls look only at WorkQueue::open_to: the handle and the state at once.
+    // Both queue locks held. Hot calls look only at WorkQueue::open_to: the handle and the state at once, and that the
+    // process is not recorded (vipl/recorded.hpp).
     void set_state(VIP_VI_STATE now) {
         core.state.store(now);
-        const void* open_to = now == VIP_STATE_CONNECTED ? public_handle() : nullptr;
+        const void* open_to = now == VIP_STATE_CONNECTED && !trace::on() ? public_handle() : nullptr;
         core.recv.open_to = core.send.open_to = open_to;
     }
+    // The same where there is time. The lock of a queue is held.
+    bool is_open_to(const void* wanted) const { return is(wanted) && state() == VIP_STATE_CONNECTED; }
     bool is(const void* wanted) const { return atomic_equals(handle, reinterpret_cast<uintptr_t>(wanted)); }
     VIP_VI_HANDLE public_handle() const { return reinterpret_cast<VIP_VI_HANDLE>(handle.load()); }
     QueueSide& side_of(const WorkQueue& q) { return q.is_receive ? recv_side : send_side; }

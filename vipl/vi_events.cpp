@@ -173,7 +173,7 @@ void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, V
     why.descriptor = descriptor;
     why.cause = cause;
     vi.core.mark_broken(why);
-    if (vi.state() == VIP_STATE_CONNECT_PENDING) give_up_attempt(vi);
+    if (vi.state() == VIP_STATE_CONNECT_PENDING) (void)give_up_attempt(vi);
     settle(vi);
 }
 
@@ -211,7 +211,7 @@ VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
                 break;
             }
         }
-        give_up_attempt(vi);
+        if (!give_up_attempt(vi)) break;  // Idle once the call that runs it goes on
     }
     pin->ops->wake(pin->context);
     return VIP_SUCCESS;

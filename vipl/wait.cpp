@@ -11,6 +11,7 @@
 #include "vipl/cq.hpp"
 #include "vipl/library.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/sleeping_call.hpp"
 #include "vipl/stats.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/why.hpp"
@@ -55,6 +56,8 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
     while (answer == VIP_NOT_DONE) {
         const int64_t now = now_ns();
         if (now >= deadline) {
+            // A thread that got no processor for long has not looked for as long.
+            if ((answer = attempt()) != VIP_NOT_DONE) return answer;
             if (slept_since != 0) last_timeout = {&sleepers, now, now - slept_since};
             return VIP_TIMEOUT;
         }
@@ -122,6 +125,7 @@ VIP_RETURN wait_on_queue(VIP_VI_HANDLE handle, Deadline deadline, VIP_DESCRIPTOR
     if (vi == nullptr) return fail_handle(kWait<receive>, "ViHandle", handle, HandleKind::vi);
     const NicPin pin(vi->nic, vi->handle, handle);
     if (!pin) return fail_handle(kWait<receive>, "ViHandle", handle, HandleKind::vi);
+    const SleepingCall here(*pin);
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     VIP_RETURN answer;
     bool waited = false;
@@ -153,10 +157,13 @@ VIP_RETURN cq_wait(VIP_CQ_HANDLE handle, Deadline deadline, VIP_VI_HANDLE* vi, V
     if (cq == nullptr) return fail_handle("VipCQWait", "CQHandle", handle, HandleKind::cq);
     const NicPin pin(cq->nic, cq->handle, handle);
     if (!pin) return fail_handle("VipCQWait", "CQHandle", handle, HandleKind::cq);
+    const SleepingCall here(*pin);
     bool waited = false;
-    return wait_for(
+    const VIP_RETURN answer = wait_for(
         *pin, cq->target.sleepers, deadline, [&] { return cq_take(*cq, handle, vi, recv_queue); },
         [&](bool begins) { note_cq_sleep(handle, begins); }, &waited);
+    if (answer == VIP_TIMEOUT && waited) note_cq_timeout(*cq, handle);
+    return answer;
 }
 
 }  // namespace viaduct::vipl

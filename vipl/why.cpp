@@ -8,6 +8,7 @@
 #include "core/stats/failures.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/text/code_names.hpp"
+#include "vipl/cq.hpp"
 #include "vipl/library.hpp"
 #include "vipl/vi.hpp"
 
@@ -22,7 +23,7 @@ thread_local Call* current = nullptr;
 
 // A child that was made past the fork handlers has the segment no more.
 void keep(const Failure& failure) {
-    if (handle_table.was_wiped() && stats::failures_are_in_segment()) stats::forget_failures();
+    if (handle_table.was_wiped() && stats::failures_are_in_segment()) stats::reset_failures();
     stats::record_failure(failure);
 }
 
@@ -193,8 +194,23 @@ VIP_RETURN fail_timeout(const char* name, Vi& vi, const WorkQueue& q) {
     return call.end(VIP_TIMEOUT);
 }
 
+void note_cq_timeout(Cq& cq, VIP_CQ_HANDLE handle) {
+    const BiasedLockGuard lock(cq.poll.lock);
+    const uint32_t next = cq.target.ring.taken() + 1;
+    if (!cq.is(handle) || cq.told_timeout_at == next) return;
+    cq.told_timeout_at = next;
+    Call call("VipCQWait", handle);
+    const uint32_t queues = cq.queues.load(std::memory_order_relaxed);
+    refuse(VIP_TIMEOUT,
+           queues == 0 ? "give the completion queue to VipCreateVi, for the queues whose completions it shall tell"
+                       : "look at the VIs with vipstat: are they connected, and has the peer posted what they wait "
+                         "for?",
+           "no descriptor has completed on the %u work queues that are attached to the completion queue", queues);
+    call.end(VIP_TIMEOUT);
+}
+
 VIP_RETURN last_error(const void* object, char* text, VIP_ULONG bytes) {
-    if (handle_table.was_wiped() && stats::failures_are_in_segment()) stats::forget_failures();
+    if (handle_table.was_wiped() && stats::failures_are_in_segment()) stats::reset_failures();
     stats::FailureRecord record;
     if (text == nullptr || bytes == 0) return VIP_INVALID_PARAMETER;
     text[0] = 0;

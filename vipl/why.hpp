@@ -13,6 +13,7 @@
 
 namespace viaduct::vipl {
 
+struct Cq;
 struct Vi;
 
 // One exported call that is under way on this thread. Its end leaves a record when the answer is an error.
@@ -75,6 +76,8 @@ VIP_RETURN need(std::initializer_list<Argument> pointers);
 
 // A wait whose time was over: reported once for each descriptor. The lock of the queue is held.
 [[gnu::cold, gnu::noinline]] VIP_RETURN fail_timeout(const char* call, Vi&, const WorkQueue&);
+// The same for VipCQWait: reported once for each entry that is waited for.
+[[gnu::cold, gnu::noinline]] void note_cq_timeout(Cq&, VIP_CQ_HANDLE);
 
 // ViEvents::failed.
 void on_descriptor_failed(WorkQueue&, const VIP_DESCRIPTOR*, uint32_t status);

@@ -114,7 +114,9 @@ void write_cause(const Cause& c, char* text, size_t bytes) {
                           high);
             return;
         case CauseKind::changed_or_unmapped:
-            std::snprintf(text, bytes, "%sthe memory was unmapped, or the descriptor changed, while it was posted",
+            std::snprintf(text, bytes,
+                          "%sthe memory is unmapped or protected against this access (read-only, for example), or the "
+                          "descriptor changed while it was posted",
                           head);
             return;
         case CauseKind::disconnected:
@@ -200,7 +202,8 @@ const char* cure_of(const Cause& c) {
         case CauseKind::atomic_alignment:
             return "align the word";
         case CauseKind::changed_or_unmapped:
-            return "leave descriptor and buffer alone until the descriptor is handed back";
+            return "leave descriptor, buffer and the protection of their memory alone until the descriptor is handed "
+                   "back";
         case CauseKind::disconnected:
             return "VipDisconnect here, too, or connect again; a peer waits for its last completions before it leaves";
         case CauseKind::process_ended:
@@ -216,7 +219,8 @@ const char* cure_of(const Cause& c) {
         case CauseKind::queue_full:
             return "take completions before more is posted; MaxDescriptorsPerQueue of VipQueryNic is the limit";
         case CauseKind::misaligned:
-            return "allocate descriptors at VIP_DESCRIPTOR_ALIGNMENT (aligned_alloc, posix_memalign)";
+            return "allocate descriptors at VIP_DESCRIPTOR_ALIGNMENT (aligned_alloc, posix_memalign; a variable: "
+                   "__attribute__((aligned(64))))";
         case CauseKind::cq_full:
             return "make the completion queue as large as all descriptors that may complete, or VipResizeCQ";
         case CauseKind::device:

@@ -21,6 +21,7 @@
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/shm/fd.hpp"
 #include "viaduct/kagent.hpp"
 
 namespace viaduct {
@@ -28,33 +29,40 @@ namespace viaduct {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-// How long an agent that was started may take until one more is: its starter may stand still, the agent too. The next
-// one is given twice as long, for on a slow machine each that starts makes the others slower. Two that come up after
-// all are no harm, binding the address decides.
-constexpr int64_t kNewbornTimeout = 1000 * kMs;
-// Before one that died on its way is replaced.
-constexpr int64_t kDeathPause = 20 * kMs;
-// A search that was not continued for so long is begun anew.
-constexpr int64_t kForgottenAfter = 5000 * kMs;
+// How long a started agent may take until another one is started: the process that starts it may be stopped, or the
+// agent itself. The time is doubled after each try, because on a slow machine each starting agent makes the others
+// slower. Two agents do no harm: only one of them can bind the address.
+constexpr int64_t kStartTimeout = 1000 * kMs;
+// Pause before an agent that has died while it started is replaced.
+constexpr int64_t kRestartPause = 20 * kMs;
+// A search that was not continued for this long begins anew.
+constexpr int64_t kSearchExpiry = 5000 * kMs;
 
-// A name that vanishes with its holder. Where another user has it, a lock file in this user's folder is used.
+// Takes a name that vanishes when its holder ends. Where another user has the name, or the kernel does not say whose it
+// is, a lock file in this user's folder is used: two processes that may start an agent do no harm.
 Fd take_name(const std::string& name) {
     sockaddr_un address;
     socklen_t length = 0;
     if (!fill_socket_address(name, &address, &length)) return {};
-    Fd fd(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
-    if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return fd;
-    const bool taken = errno == EADDRINUSE;
-    fd.reset();
-    const auto holder = taken ? holder_of(name, SOCK_DGRAM) : std::nullopt;
-    if (!holder || !is_other_user(*holder)) return {};
+    for (bool again = false;; again = true) {
+        Fd fd(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+        if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return fd;
+        if (errno != EADDRINUSE) return {};
+        const auto holder = holder_of(name, SOCK_DGRAM);
+        if (holder && !is_untrusted_user(*holder)) return {};
+        if (holder || again) break;  // unknown: it may have been freed meanwhile
+    }
     std::string why;
     const std::string folder = make_private_folder(&why);
     if (folder.empty()) {
         VIADUCT_LOG(warn, "agent", "%s", why.c_str());
         return {};
     }
-    return private_lock(folder, name);
+    int error = 0;
+    Fd lock = private_lock(folder, name, &error);
+    if (error != 0 && error != EAGAIN)
+        VIADUCT_LOG(warn, "agent", "no lock in %s: %s", folder.c_str(), std::strerror(error));
+    return lock;
 }
 
 void nap(int64_t ns) {
@@ -68,7 +76,7 @@ AgentSearch::AgentSearch() = default;
 
 void AgentSearch::begin(const std::string& address) {
     const int64_t now = now_ns();
-    if (begun_ != 0 && address == address_ && now - seen_ < kForgottenAfter) {
+    if (begun_ != 0 && address == address_ && now - seen_ < kSearchExpiry) {
         seen_ = now;
         return;
     }
@@ -76,10 +84,10 @@ void AgentSearch::begin(const std::string& address) {
     address_ = address;
     begun_ = seen_ = now;
     turn_ = rights_ = 0;
-    due_ = kNewbornTimeout;
-    interval_ = 2 * kNewbornTimeout;
+    due_ = kStartTimeout;
+    interval_ = 2 * kStartTimeout;
     next_birth_ = 0;
-    death_pause_ = kDeathPause;
+    restart_pause_ = kRestartPause;
     started_.clear();
 }
 
@@ -130,8 +138,8 @@ Status AgentSearch::start_one(std::string* why) {
     const int process = static_cast<int>(::syscall(SYS_pidfd_open, started, 0));
     child_ended_ = process < 0 && errno == ESRCH;  // it was quicker than this thread
     child_ = Fd(above_stdio(process));
-    next_birth_ = now_ns() + death_pause_;
-    death_pause_ *= 2;
+    next_birth_ = now_ns() + restart_pause_;
+    restart_pause_ *= 2;
     started_ = path + " was started for " + address_ +
                " but does not answer; run it by hand with --foreground --log-level debug to see why";
     return Status::ok;
@@ -141,8 +149,10 @@ AgentPlace agent_place() {
     if (const char* named = ::secure_getenv(kagent::kAgentVariable); named != nullptr && *named != '\0') {
         return {named, std::string("environment ") + kagent::kAgentVariable, named[0] == '@'};
     }
+    // One whose queue is full is the same place: any user can fill it, and would part a user's programs that way.
     Fd probe;
-    if (try_connect(kagent::kSystemSocket, &probe) == 0)
+    const int error = try_connect(kagent::kSystemSocket, &probe);
+    if (error == 0 || error == EAGAIN)
         return {kagent::kSystemSocket, "system service", false};
     return {kagent::kUserSocketPrefix + std::to_string(::geteuid()), "automatic, one agent per user", true};
 }
@@ -155,7 +165,7 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Age
     for (int64_t pause = kMs / 2;; pause = pause < 16 * kMs ? pause * 2 : pause) {
         Fd fd;
         in_the_way.clear();
-        const int error = meet(place.address, ::geteuid(), &fd, &in_the_way);
+        const int error = meet(place.address, ::geteuid(), &fd, &in_the_way, deadline);
         if (!in_the_way.empty() && !std::exchange(told, true))
             VIADUCT_LOG(warn, "agent", "%s; a socket in a folder of your own serves instead", in_the_way.c_str());
         if (error == 0) {
@@ -168,7 +178,9 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Age
             return Status::denied;
         }
         const bool none = error == ECONNREFUSED || error == ENOENT;
-        if (!none && error != EAGAIN && error != EINTR) {
+        // An agent that is started decides whether another one serves there.
+        const bool unknown = error == EBUSY;
+        if (!none && !unknown && error != EAGAIN && error != EINTR) {
             *why = "cannot connect to the agent at " + place.address + ": " + std::strerror(error);
             return error == EACCES || error == EPERM     ? Status::denied
                    : error == EMFILE || error == ENFILE ? Status::out_of_resources
@@ -180,9 +192,9 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Age
                    besides;
             return Status::broken;
         }
-        if (none && search->may_start()) {
+        if ((none || (unknown && start && place.automatic)) && search->may_start()) {
             // Another process may have finished starting between our connect and our taking the right.
-            if (meet(place.address, ::geteuid(), &fd, &in_the_way) != 0) {
+            if (meet(place.address, ::geteuid(), &fd, &in_the_way, 0) != 0) {
                 if (const Status s = search->start_one(why); s != Status::ok) return s;
             }
             pause = kMs / 4;

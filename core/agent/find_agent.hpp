@@ -19,12 +19,13 @@ struct AgentPlace {
 
 AgentPlace agent_place();
 
-// What one process has begun in order to have an agent: the right to start one, and the one it has started last. It
-// outlives an attempt whose time is over, so that callers in a hurry do not start an agent each. One thread at a time.
+// The search of one process for an agent: its right to start one, and the agent that it has started last. The search
+// outlives an attempt whose deadline has passed, so that callers with short deadlines do not each start an agent. Used
+// by one thread at a time.
 //
-// The rights, one for each turn, are abstract names that vanish with their holder. It keeps them until there is an
-// agent. Without them every one of many processes that begin at once would start one, and all but one would be
-// needless.
+// The rights are abstract names, one for each turn; they vanish when their holder ends. The process keeps them until
+// there is an agent. Without them, each of many processes that start at once would start an agent, and all but one
+// would be useless.
 class AgentSearch {
 public:
     AgentSearch();
@@ -52,7 +53,7 @@ private:
     int turn_ = 0, rights_ = 0;
     int64_t begun_ = 0, seen_ = 0;
     int64_t due_ = 0, interval_ = 0;  // of the next turn
-    int64_t next_birth_ = 0, death_pause_ = 0;
+    int64_t next_birth_ = 0, restart_pause_ = 0;
 };
 
 // A connected, non-blocking socket to an agent of this user or root. Starts the agent when none listens, the place is

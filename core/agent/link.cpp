@@ -3,9 +3,8 @@
 // wait (the leader) sleeps on the socket, the others (followers) on their own condition variable. The thread that
 // reads a message hands it to its owner; a leader that leaves wakes a follower to take its place.
 //
-// Two ways a wake-up could be lost, and what prevents them: another thread (pump, a sender) reads the leader's
-// answer while it sleeps on the socket: the reader writes the leader's bell; the leader leaves while
-// others wait: it signals one of them before it returns.
+// No wake-up is lost: a thread (pump, a sender) that reads the leader's answer while the leader sleeps on the socket
+// signals the wake event; a leader that leaves while others wait signals one of them before it returns.
 #include "core/agent/link_state.hpp"
 
 #include <poll.h>
@@ -14,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <new>
 
 namespace viaduct {
 
@@ -24,15 +24,18 @@ namespace {
 constexpr int64_t kLongestSleep = 1000 * kMillisecond;  // of the leader
 constexpr int kResends = 8;                             // of one request, each to a new agent
 
-// True for all but the last message of a list.
+// True for all but the last message of an answer in several.
 bool more_follow(const Mail& mail) {
     kagent::NicEntry nic;
     kagent::RejectionEntry rejection;
+    kagent::Joined joined;
     switch (mail.type()) {
         case kagent::Type::kNicEntry:
             return mail.get(&nic) && nic.more != 0;
         case kagent::Type::kRejection:
             return mail.get(&rejection) && rejection.more != 0;
+        case kagent::Type::kJoined:
+            return mail.get(&joined) && joined.told_later != 0;
         default:
             return false;
     }
@@ -43,28 +46,31 @@ bool more_follow(const Mail& mail) {
 void AgentLink::Impl::lose(const char* why) {
     if (!socket.valid()) return;
     socket.reset();
-    error = why;
+    try {
+        error = why;
+    } catch (const std::bad_alloc&) {
+        error.clear();
+    }
     VIADUCT_LOG(info, "agent", "connection lost: %s", why);
     for (auto& [ticket, p] : pending) {
         if (p->state == State::open) p->state = State::broken;
         p->changed.notify_all();
     }
-    late.clear();
+    std::erase_if(pending, [](const auto& entry) { return bool(entry.second->late); });
     wake_leader();
 }
 
 void AgentLink::Impl::deliver(Mail mail) {
     const uint32_t ticket = mail.header.ticket;
     if (ticket == 0) {
-        events.push_back({std::move(mail), {}});
+        events.push_back({std::move(mail), {}, epoch});
         return;
     }
     auto it = pending.find(ticket);
-    if (it == pending.end()) {  // abandoned meanwhile
-        if (const auto undo = late.find(ticket); undo != late.end()) {
-            events.push_back({std::move(mail), std::move(undo->second)});
-            late.erase(undo);
-        }
+    if (it == pending.end()) return;  // abandoned meanwhile
+    if (it->second->late) {
+        events.push_back({std::move(mail), it->second->late, epoch});
+        pending.erase(it);
         return;
     }
     if (it->second->state == State::broken) return;
@@ -82,18 +88,31 @@ bool AgentLink::Impl::has_socket() {
     return false;
 }
 
+// A message that there is no memory for is lost, and its answer with it: the connection has to be made anew.
+Status AgentLink::Impl::take_mail() {
+    try {
+        Mail mail;
+        const Status got = receive_mail(socket.get(), &mail);
+        if (got == Status::ok) deliver(std::move(mail));
+        return got;
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_resources;
+    }
+}
+
 void AgentLink::Impl::drain() {
     if (!has_socket()) return;
     while (socket.valid()) {
-        Mail mail;
-        switch (receive_mail(socket.get(), &mail)) {
+        switch (take_mail()) {
             case Status::ok:
-                deliver(std::move(mail));
                 continue;
             case Status::not_done:
                 return;
             case Status::invalid:
                 lose("the agent sent something that is no message");
+                return;
+            case Status::out_of_resources:
+                lose("no memory for a message of the agent");
                 return;
             default:
                 lose("the agent closed the connection");
@@ -116,11 +135,11 @@ void AgentLink::Impl::lead(Lock& lock, Pending& mine, Deadline deadline) {
     mine.leading = true;
     pollfd fds[2] = {{socket.get(), POLLIN, 0}, {wake.fd(), POLLIN, 0}};
     lock.unlock();
-    // Should the program close the bell meanwhile, no thread could wake this one.
+    // At most kLongestSleep: should the program close the wake event meanwhile, no thread could wake this one.
     sleep_on(fds, 2, std::min(deadline, now_ns() + kLongestSleep));
     lock.lock();
     mine.leading = false;
-    if (fds[1].revents != 0) wake.hush();
+    if (fds[1].revents != 0) wake.clear();
     leader = false;  // before drain: no thread has to wake this one now
     drain();
     pass_leadership();
@@ -132,10 +151,14 @@ void AgentLink::Impl::run_events(Lock& lock) {
         events.pop_front();
         Event handler = event;
         lock.unlock();
-        if (next.late) {
-            next.late(next.mail);
-        } else if (handler) {
-            handler(next.mail);
+        try {
+            if (next.late) {
+                next.late(next.mail);
+            } else if (handler) {
+                handler(next.mail, next.epoch);
+            }
+        } catch (const std::bad_alloc&) {  // the thread may have an answer, which must not be lost
+            VIADUCT_LOG(error, "agent", "no memory: a notice of the agent is not dealt with");
         }
         lock.lock();
     }
@@ -143,7 +166,7 @@ void AgentLink::Impl::run_events(Lock& lock) {
 
 void AgentLink::Impl::wake_leader() {
     if (!leader) return;
-    wake.ring();
+    wake.signal();
 }
 
 // ok | closed (connection lost, all waiters told) | timeout (the agent does not read; the connection stays)
@@ -196,7 +219,7 @@ Status AgentLink::Impl::start(AgentLink& link, Mail& request, uint32_t* ticket, 
 Status AgentLink::Impl::await(uint32_t ticket, Deadline deadline, Mail* answer) {
     Lock lock(mutex);
     const auto it = pending.find(ticket);
-    if (it == pending.end()) return Status::invalid;
+    if (it == pending.end() || it->second->late) return Status::invalid;
     const std::shared_ptr<Pending> mine = it->second;
     Status result = Status::not_done;
     while (true) {
@@ -217,7 +240,7 @@ Status AgentLink::Impl::await(uint32_t ticket, Deadline deadline, Mail* answer) 
             result = Status::broken;
             break;
         }
-        if (!pending.contains(ticket)) {  // abandoned by another thread
+        if (mine->late || !pending.contains(ticket)) {  // abandoned by another thread
             result = Status::invalid;
             break;
         }
@@ -263,19 +286,19 @@ Status AgentLink::await(uint32_t ticket, Deadline deadline, Mail* answer) {
 void AgentLink::abandon(uint32_t ticket, Late late) {
     Impl::Lock lock(impl_->mutex);
     const auto it = impl_->pending.find(ticket);
-    if (it == impl_->pending.end()) return;
+    if (it == impl_->pending.end() || it->second->late) return;
     const std::shared_ptr<Impl::Pending> pending = it->second;
     pending->changed.notify_all();
     if (pending->leading) impl_->wake_leader();
-    impl_->pending.erase(it);
-    if (!late) return;
-    if (pending->state == Impl::State::open) {
-        impl_->late.emplace(ticket, std::move(late));
+    if (late && pending->state == Impl::State::open) {
+        pending->late = late;
         return;
     }
-    if (pending->state != Impl::State::answered) return;
-    impl_->events.push_back({std::move(pending->answers.front()), std::move(late)});
-    impl_->run_events(lock);
+    impl_->pending.erase(it);
+    if (!late || pending->state != Impl::State::answered) return;
+    Mail answer = std::move(pending->answers.front());
+    lock.unlock();
+    late(answer);
 }
 
 Status AgentLink::call(Mail request, Mail* answer, Deadline deadline) {
@@ -308,6 +331,11 @@ void AgentLink::pump() {
 void AgentLink::on_reattach(Reattach f) {
     Impl::Lock lock(impl_->mutex);
     impl_->reattach = std::move(f);
+}
+
+void AgentLink::on_connected(Connected f) {
+    Impl::Lock lock(impl_->mutex);
+    impl_->connected = std::move(f);
 }
 
 void AgentLink::on_event(Event f) {
@@ -348,6 +376,7 @@ void AgentLink::reset_after_fork() {
     old->wake.reset();
     old->search.let_go();
     impl_->reattach = std::move(old->reattach);
+    impl_->connected = std::move(old->connected);
     impl_->event = std::move(old->event);
 }
 

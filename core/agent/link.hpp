@@ -6,10 +6,13 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
+#include <type_traits>
 
 #include "core/agent/mail.hpp"
 #include "viaduct/provider.hpp"
@@ -41,8 +44,26 @@ public:
     // broken (the agent died: the request is dropped). A list comes in several answers: call again while
     // the answer says that more follow.
     Status await(uint32_t ticket, Deadline deadline, Mail* answer);
-    // Drops a request. Should its answer come all the same, `late` is called with it, with no lock held.
-    using Late = std::function<void(Mail&)>;
+    // What undoes an answer that comes all the same: a function object of three words at most, so that it needs no
+    // memory.
+    class Late {
+    public:
+        Late() : call_(nullptr), own_() {}
+        template <class F>
+        requires(!std::is_same_v<F, Late> && std::is_trivially_copyable_v<F> && sizeof(F) <= 3 * sizeof(uint64_t))
+            Late(const F& f)
+            : call_([](const void* own, Mail& answer) { (*static_cast<const F*>(own))(answer); }), own_() {
+            ::new (own_) F(f);
+        }
+        explicit operator bool() const { return call_ != nullptr; }
+        void operator()(Mail& answer) const { call_(own_, answer); }
+
+    private:
+        void (*call_)(const void* own, Mail& answer);
+        alignas(uint64_t) std::byte own_[3 * sizeof(uint64_t)];
+    };
+    // Drops a request. Should its answer come all the same, `late` is called with it, with no lock held. Without memory
+    // it is dropped, too.
     void abandon(uint32_t ticket, Late late = {});
     // start + await; an answer kError becomes its Status. Of a list, the first entry.
     Status call(Mail request, Mail* answer, Deadline deadline);
@@ -55,8 +76,14 @@ public:
     void on_reattach(Reattach);
     Status exchange_now(Mail request, Mail* answer);  // only inside on_reattach
 
-    // Called for each message with ticket 0: a notice, not an answer.
-    using Event = std::function<void(const Mail&)>;
+    // Called without a lock after each connection, once requests go over it: socket() and epoch() are those of the new
+    // agent.
+    using Connected = std::function<void(uint32_t agent_pid)>;
+    void on_connected(Connected);
+
+    // Called for each message with ticket 0: a notice, not an answer. `epoch` is that of the connection over which it
+    // has come; there may be another one by now.
+    using Event = std::function<void(const Mail&, uint64_t epoch)>;
     void on_event(Event);
 
     int socket() const;      // -1 when not connected; to be watched, not read

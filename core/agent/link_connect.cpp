@@ -7,11 +7,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/agent/find_agent.hpp"
 #include "core/agent/link_state.hpp"
 #include "core/agent/own_limits.hpp"
+
+// What argv[0] ends in. Its other name, program_invocation_short_name, is one that a program may own.
+extern "C" char* __progname;
 
 namespace viaduct {
 
@@ -59,7 +63,7 @@ Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline,
 Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early) {
     kagent::Hello body;
     body.flags = options.hello_flags;
-    std::strncpy(body.program, program_invocation_short_name, sizeof(body.program) - 1);
+    std::strncpy(body.program, __progname, sizeof(body.program) - 1);
     Mail answer;
     const Status s =
         exchange_on(fd, Mail::of(kagent::Type::kHello, body, kagent::kHelloTicket), &answer, deadline, early);
@@ -153,6 +157,18 @@ Status AgentLink::Impl::try_until(AgentLink& link, Deadline deadline, const Reat
     }
 }
 
+// False: one of them is lost, and with it what the connection is good for (take_mail).
+bool AgentLink::Impl::deliver_strays() {
+    bool all = true;
+    try {
+        for (Mail& m : strays) deliver(std::move(m));
+    } catch (const std::bad_alloc&) {
+        all = false;
+    }
+    strays.clear();
+    return all;
+}
+
 Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) {
     const auto end = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
     while (connecting) {
@@ -160,16 +176,22 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) 
     }
     if (socket.valid()) return Status::ok;
     if (!standby) standby = std::make_unique<Impl>();
-    if (!wake.is_ours() && !wake.hang()) {
+    if (!wake.is_ours() && !wake.open()) {
         error = "no descriptor is left to talk to the agent (see ulimit -n)";
         return Status::out_of_resources;
     }
+    const Reattach restore = reattach;
     connecting = true;
     attempt_deadline = deadline;
-    const Reattach restore = reattach;
     Fd fd;
     lock.unlock();
-    const Status s = try_until(link, deadline, restore, &fd);
+    Status s = Status::out_of_resources;
+    try {
+        s = try_until(link, deadline, restore, &fd);
+    } catch (const std::bad_alloc&) {
+        reattach_socket = -1;
+        attempt_error = "no memory";
+    }
     lock.lock();
     connecting = false;
     error = std::move(attempt_error);
@@ -178,13 +200,23 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) 
         ++epoch;
         welcome = attempt_welcome;
         socket = KeptFd(std::move(fd));
-        for (Mail& m : strays) deliver(std::move(m));
-        strays.clear();
-        VIADUCT_LOG(info, "agent", "connected to agent process %u", welcome.agent_pid);
+        if (deliver_strays()) {
+            VIADUCT_LOG(info, "agent", "connected to agent process %u", welcome.agent_pid);
+        } else {
+            lose("no memory for a message of the agent");
+            s = Status::out_of_resources;
+        }
     } else {
         VIADUCT_LOG(error, "agent", "no connection to the agent: %s", error.c_str());
     }
     connect_done.notify_all();
+    if (s == Status::ok && connected) {
+        const Connected tell = connected;
+        const uint32_t agent_pid = welcome.agent_pid;
+        lock.unlock();
+        tell(agent_pid);
+        lock.lock();
+    }
     return s;
 }
 

@@ -18,7 +18,7 @@
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
-#include "core/shm/bell.hpp"
+#include "core/shm/wake_event.hpp"
 
 namespace viaduct {
 
@@ -53,6 +53,7 @@ struct AgentLink::Impl {
         uint64_t epoch = 0;        // of the connection that the request went over
         std::deque<Mail> answers;  // lists come in several messages
         std::condition_variable changed;
+        Late late;  // set: abandoned, and the answer, should it come, is undone
     };
     using Lock = std::unique_lock<std::mutex>;
 
@@ -60,7 +61,7 @@ struct AgentLink::Impl {
     std::mutex mutex;
     std::condition_variable connect_done;
     KeptFd socket;
-    Bell wake;  // makes the leader look again
+    WakeEvent wake;  // makes the leader look again
     bool connecting = false;
     int reattach_socket = -1;  // valid on the connecting thread while it runs `reattach`
     bool leader = false;
@@ -78,10 +79,11 @@ struct AgentLink::Impl {
     struct Unasked {
         Mail mail;
         Late late;
+        uint64_t epoch;  // of the connection that it has come over
     };
-    std::map<uint32_t, Late> late;  // of abandoned requests, by ticket
     std::deque<Unasked> events;
     Reattach reattach;
+    Connected connected;
     Event event;
     Impl* ancestor = nullptr;  // the parent process' state, kept reachable and never touched
     // What a forked child uses instead. Made beforehand: at the fork another thread may have held a lock of
@@ -102,8 +104,10 @@ struct AgentLink::Impl {
     bool has_socket();
 
     void deliver(Mail mail);
+    bool deliver_strays();
 
     // Takes every message that is there. Called with the mutex.
+    Status take_mail();
     void drain();
 
     void pass_leadership();

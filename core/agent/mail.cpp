@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 namespace viaduct {
 
 namespace {
+
+constexpr size_t kControlBytes = CMSG_SPACE(sizeof(int) * kagent::kMaxDescriptors);
 
 Status status_of_errno(int error) {
     switch (error) {
@@ -32,19 +35,20 @@ Status status_of_errno(int error) {
     }
 }
 
-// All descriptors that came with the message. Each has an owner (Fd) at once, so that none leaks on an error.
+// All descriptors that came with the message. Each has an owner before memory is asked for, so that none leaks.
 std::vector<Fd> collect_descriptors(msghdr& message) {
-    std::vector<Fd> found;
+    std::array<Fd, kControlBytes / sizeof(int)> found;
+    size_t count = 0;
     for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; ++i) {
+        const size_t here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < here; ++i) {
             int fd = -1;
             std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-            found.emplace_back(above_stdio(fd));
+            found[count++] = Fd(above_stdio(fd));
         }
     }
-    return found;
+    return {std::make_move_iterator(found.begin()), std::make_move_iterator(found.begin() + count)};
 }
 
 // The layouts of MailHeader and Hello are the same in every version, so that two versions can greet each other: kHello
@@ -66,7 +70,7 @@ Status send_mail(int socket, const Mail& mail) {
 
     std::array<iovec, 2> pieces{
         {{&header, sizeof(header)}, {const_cast<std::byte*>(mail.payload.data()), mail.payload.size()}}};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kagent::kMaxDescriptors)] = {};
+    alignas(cmsghdr) char control[kControlBytes] = {};
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = mail.payload.empty() ? 1 : 2;
@@ -93,7 +97,7 @@ Status receive_mail(int socket, Mail* out) {
     kagent::MailHeader header;
     std::array<std::byte, kagent::kMaxMessage> body;
     std::array<iovec, 2> pieces{{{&header, sizeof(header)}, {body.data(), body.size()}}};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kagent::kMaxDescriptors)];
+    alignas(cmsghdr) char control[kControlBytes];
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();

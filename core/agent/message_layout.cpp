@@ -73,6 +73,8 @@ VIADUCT_PLACE(Joined, side, 112);
 VIADUCT_PLACE(Joined, remote, 128);
 VIADUCT_PLACE(Joined, traits, 200);
 VIADUCT_PLACE(Joined, descriptor_count, 224);
+VIADUCT_SIZE(EndedQuery, 8);
+VIADUCT_SIZE(EndedEntry, 16);
 VIADUCT_SIZE(NameLookup, 272);
 VIADUCT_PLACE(NameLookup, index, 264);
 VIADUCT_SIZE(AddressLookup, 16);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which folders are safe; see private_folder.hpp. A folder counts only by what lstat says of it: its owner, and that
-// no other user may write; what leads there is root's, or a folder with the sticky bit.
+// Which folders are safe; see private_folder.hpp.
 #include "core/agent/private_folder.hpp"
 
 #include <dirent.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 namespace viaduct {
@@ -36,11 +34,8 @@ std::vector<std::string> candidates(uid_t user) {
     if (user == 0) {
         all.push_back("/run/viaduct");
     } else {
-        const char* runtime = user == ::geteuid() ? ::secure_getenv("XDG_RUNTIME_DIR") : nullptr;
-        const std::string usual = "/run/user/" + std::to_string(user);
-        if (runtime != nullptr && runtime[0] == '/' && is_safe(runtime, user, 0077))
-            all.push_back(std::string(runtime) + "/viaduct");
-        if ((runtime == nullptr || usual != runtime) && is_safe(usual, user, 0077)) all.push_back(usual + "/viaduct");
+        const std::string runtime = "/run/user/" + std::to_string(user);
+        if (is_safe(runtime, user, 0077)) all.push_back(runtime + "/viaduct");
     }
     all.push_back(in_temporary(user));
     return all;
@@ -74,10 +69,7 @@ std::vector<std::string> private_folders(uid_t user) {
     for (std::string& folder : candidates(user)) {
         if (is_safe(folder, user, forbidden_for(user))) safe.push_back(std::move(folder));
     }
-    const std::string usual = in_temporary(user);
-    if (exists(usual) && !is_safe(usual, user, forbidden_for(user))) {
-        for (std::string& folder : further_ones(user)) safe.push_back(std::move(folder));
-    }
+    for (std::string& folder : further_ones(user)) safe.push_back(std::move(folder));
     return safe;
 }
 
@@ -108,9 +100,10 @@ std::string private_path(const std::string& folder, const std::string& name) {
     return folder + "/" + file + ".netns-" + (known ? std::to_string(space.st_ino) : "unknown") + ".sock";
 }
 
-Fd private_lock(const std::string& folder, const std::string& name) {
+Fd private_lock(const std::string& folder, const std::string& name, int* error) {
     const std::string file = folder + "/locks";
     Fd lock(above_stdio(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)));
+    const int open_error = errno;
     uint64_t sum = 0xCBF29CE484222325;  // FNV-1a
     for (const char c : private_path(folder, name)) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001B3;
     struct flock range {};
@@ -118,7 +111,9 @@ Fd private_lock(const std::string& folder, const std::string& name) {
     range.l_whence = SEEK_SET;
     range.l_start = static_cast<off_t>(sum >> 2);  // a place of its own in a file that is empty
     range.l_len = 1;
-    if (lock.valid() && ::fcntl(lock.get(), F_OFD_SETLK, &range) != 0) lock.reset();
+    *error = !lock.valid() ? open_error : ::fcntl(lock.get(), F_OFD_SETLK, &range) == 0 ? 0 : errno;
+    if (*error == EACCES && lock.valid()) *error = EAGAIN;  // fcntl's other word for a lock that is held
+    if (*error != 0) lock.reset();
     return lock;
 }
 

@@ -32,15 +32,10 @@
 
 #define VIADUCT_SHARED_MEMORY_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
 
-#ifdef VIADUCT_TSAN
-// The sanitizer takes clone() for a fork and switches itself off in the child's memory, which here is ours:
-// from then on it would see nothing on this thread and refuse new ones. It does not intercept the C library's
-// other name of the same call.
+// The C library's other name of clone(). A program may own the first one (spec/compat L1), and the thread sanitizer
+// takes a call of it for a fork and switches itself off in the child's memory, which here is ours: from then on it
+// would see nothing on this thread and refuse new ones.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...);
-#define VIADUCT_CLONE __clone
-#else
-#define VIADUCT_CLONE ::clone
-#endif
 
 namespace viaduct {
 
@@ -150,6 +145,11 @@ VIADUCT_SHARED_MEMORY_CHILD void raise_limits() {
     }
 }
 
+// By the system call alone: a sanitizer's _exit() waits a second for threads, which are the application's.
+[[noreturn]] VIADUCT_SHARED_MEMORY_CHILD void end_child(int code) {
+    for (;;) kernel(SYS_exit_group, code);
+}
+
 // The process that becomes vipkad. Memory is still the application's: system calls only.
 VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
     auto* plan = static_cast<SpawnPlan*>(argument);
@@ -165,20 +165,20 @@ VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
     raise_limits();
     kernel(SYS_execve, plan->path, plan->arguments, plan->environment);
     plan->error = errno;
-    ::_exit(127);
+    end_child(127);
 }
 
 VIADUCT_SHARED_MEMORY_CHILD int run_intermediate(void* argument) {
     auto* plan = static_cast<SpawnPlan*>(argument);
-    const pid_t child = VIADUCT_CLONE(become_agent, plan->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
+    const pid_t child = __clone(become_agent, plan->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
     if (child < 0) plan->error = errno;
     plan->started = child;
-    ::_exit(0);
+    end_child(0);
 }
 
 std::vector<char*> agent_environment() {
     std::vector<char*> result;
-    for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
+    for (char** e = __environ; e != nullptr && *e != nullptr; ++e) {
         const auto begins = [e](const char* name) { return std::strncmp(*e, name, std::strlen(name)) == 0; };
         if (std::any_of(std::begin(kForAgent), std::end(kForAgent), begins) &&
             std::none_of(std::begin(kNotForAgent), std::end(kNotForAgent), begins))
@@ -237,7 +237,7 @@ int spawn_detached(const std::string& path, std::vector<std::string> words, pid_
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
-    const pid_t child = VIADUCT_CLONE(run_intermediate, base + kStackBytes, CLONE_VM | CLONE_VFORK, &plan);
+    const pid_t child = __clone(run_intermediate, base + kStackBytes, CLONE_VM | CLONE_VFORK, &plan);
     if (child < 0) {
         error = errno;
     } else {

@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 
 #include "core/config/config_file.hpp"
 #include "core/config/config_text.hpp"
 #include "core/config/tuning.hpp"
+#include "core/text/file_text.hpp"
 
 namespace viaduct {
 
@@ -30,7 +30,7 @@ constexpr std::string_view kMpi = "mpi";
 // Variables that are no setting of the table; here so that a misspelt one is told. Those of CMPI_ name compilers for
 // the wrappers.
 const std::vector<std::string>& plain_variables() {
-    static const std::vector<std::string> names = {
+    static const auto& names = *new std::vector<std::string>{
         "VIADUCT_AGENT", "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",    "VIADUCT_LOG_FILE",
         "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD", "VIADUCT_ACENICD",
         "VIADUCT_UDPD",  "VIADUCT_WHY",           "CMPI_CC",        "CMPI_CXX",       "CMPI_FC"};
@@ -161,17 +161,14 @@ struct Config::State {
     // A file that is not there is no problem unless the user named it.
     void apply_file(const std::string& path, bool must_exist) {
         if (path.empty()) return;
-        std::ifstream file(path, std::ios::binary);
-        if (!file) {
+        std::string text;
+        const FileRead how = read_text(path, kLargestFile + 1, &text);
+        if (how == FileRead::not_opened) {
             if (must_exist || (errno != ENOENT && errno != ENOTDIR))
                 problems.push_back({"", false, fmt::format("{}: {}", path, std::strerror(errno))});
             return;
         }
-        std::string text;
-        text.resize(kLargestFile + 1);
-        file.read(text.data(), static_cast<std::streamsize>(text.size()));
-        text.resize(static_cast<size_t>(file.gcount()));
-        if (file.bad() || text.size() > kLargestFile) {
+        if (how == FileRead::failed || text.size() > kLargestFile) {
             problems.push_back(
                 {"", false, fmt::format("{}: cannot be read, or larger than {} bytes", path, kLargestFile)});
             return;
@@ -228,6 +225,17 @@ struct Config::State {
             hosts = {fmt::format("{}:{}", files, hosts.text), "environment VIADUCT_HOSTS"};
         }
         report_unknown_variables();
+        report_log_level();
+    }
+
+    // log::level reads it by itself, before there is a configuration.
+    void report_log_level() {
+        static const auto& levels = *new std::vector<std::string>{"off", "error", "warn", "info", "debug"};
+        const char* text = ::secure_getenv("VIADUCT_LOG");
+        if (text == nullptr || *text == '\0' || std::find(levels.begin(), levels.end(), text) != levels.end()) return;
+        problems.push_back({"", true,
+                            fmt::format("VIADUCT_LOG={} is not one of off|error|warn|info|debug{}; ignored", text,
+                                        or_nearest(text, levels))});
     }
 
     // Of VIADUCT_ those that a known one is near to, for others may be other programs'; of CMPI_ all.
@@ -236,7 +244,7 @@ struct Config::State {
         for (const ConfigKey& row : keys()) known.push_back(variable_of(row));
         const std::vector<std::string> present = known;
         for (const OldKey& old : old_keys()) known.push_back(variable_of(old.section, old.old_key));
-        for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        for (char** entry = __environ; entry != nullptr && *entry != nullptr; ++entry) {
             const std::string_view text(*entry);
             const bool of_mpi = text.starts_with(kMpiPrefix);
             if (!of_mpi && !text.starts_with(kPrefix)) continue;
@@ -251,8 +259,8 @@ struct Config::State {
 
     // The defaults, for a Config that was not loaded.
     static const State& defaults() {
-        static const State state;
-        return state;
+        static const auto* const state = new State;
+        return *state;
     }
 };
 
@@ -310,7 +318,7 @@ const std::string* Config::nic_of_alias(const std::string& name) const {
 }
 
 const Settings& Config::settings(const char* section) const {
-    static const SectionSettings none;
+    static const auto& none = *new SectionSettings;
     const auto found = state().sections.find(section);
     if (found == state().sections.end()) return none;
     return found->second;

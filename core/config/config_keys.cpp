@@ -10,9 +10,11 @@ constexpr int64_t kVast = int64_t{1} << 40;  // more than a message has
 }
 
 const std::vector<ConfigKey>& Config::keys() {
-    static const std::vector<ConfigKey> table = {
+    static const auto& table = *new std::vector<ConfigKey>{
         {"agent", "linger_ms", "int", "1000",
          "how long vipkad stays after its last client has left, in milliseconds; negative: for ever"},
+        {"agent", "ended_ms", "duration_ms", "60000",
+         "how long vipkad keeps the failures of a process that has ended, for vipstat; 0: not at all"},
         {"agent", "grace_ms", "duration_ms", "100",
          "how long a connection request without a waiter is held before VIP_NO_MATCH, so that an acceptor on "
          "its "
@@ -75,6 +77,11 @@ const std::vector<ConfigKey>& Config::keys() {
          "loopback; empty: none"},
         {"udp", "port", "int", "4792", "UDP port that connection requests come to; the same on all hosts", 1, 65535},
         {"udp", "zero_copy", "on|off", "on", "payloads of 2 KiB and more are sent from where they lie"},
+        {"udp", "connected_sockets", "int", "8",
+         "peers of each NIC and process, those that most frames go to, that have a socket of their own", 0, 64},
+        {"udp", "busy_poll_us", "int", "0",
+         "SO_BUSY_POLL of the sockets: a poll asks the device itself; more than net.core.busy_read needs CAP_NET_ADMIN",
+         0, 1000},
         {"udp", "faults", "string", "",
          "for tests: what goes wrong with the frames of each NIC, a plan as in VipxSetFaultPlan, separated by ';'"},
         {"udp", "auth_key_file", "string", "",
@@ -166,25 +173,33 @@ const std::vector<ConfigKey>& Config::keys() {
          "NICs that via uses together, a comma between them, or all; tcp: sockets too; empty: the one of "
          "CMPI_VIA_DEVICE"},
         {"mpi", "rail_timeout", "c_int", "10",
-         "seconds without any NIC that reaches a living process, after which it counts as lost", 1, 86400},
+         "seconds without any NIC that reaches a process, after which it counts as lost; one of the same host does "
+         "when it has ended",
+         1, 86400},
         {"mpi", "wait_learning", "on|off", "on",
          "waits learn from how they end for how long to look and when to give way or sleep; off: they always look for "
          "the longest"},
-        {"mpi", "window_access", "direct|messages", "direct",
-         "how one-sided operations reach memory of the program in a process of the same host: by system calls, without "
-         "that process' help, where the system permits it; or by messages"},
+        {"mpi", "node_collectives", "on|off", "on",
+         "collective calls of ranks that all share a node go through memory that they share, whatever the protocol; "
+         "off: by messages"},
+        {"mpi", "window_access", "direct|nic|messages", "direct",
+         "how one-sided operations reach windows: by system calls on the same host and by the NIC on others, without "
+         "the target's help, where they can; by the NIC alone where memory is not shared; or by messages"},
         {"mpi", "progress", "calls|thread", "calls",
          "what moves messages on: calls of MPI only; or also a thread while the program computes, which makes each "
          "call take a lock"},
         {"mpi", "progress_cpus", "string", "",
          "processors of that thread, as 0,2-3; empty: those of the process"},
         {"mpi", "robust", "c_int", "0", "1: the job goes on when one of its processes dies", 0, 1},
+        {"mpi", "check", "c_int", "0",
+         "1: look for collective calls that do not fit together, overlapping buffers, what is left at the end",
+         0, 1},
     };
     return table;
 }
 
 const std::vector<OldKey>& Config::old_keys() {
-    static const std::vector<OldKey> table = {
+    static const auto& table = *new std::vector<OldKey>{
         {"agent", "deaf_ms", "client_stall_ms"},
         {"mpi", "slots_after", "eager_ring_after"},
         {"mpi", "rail_patience", "rail_timeout"},

@@ -17,9 +17,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 
 #include "core/shm/segment.hpp"
+#include "core/text/file_text.hpp"
 
 namespace viaduct {
 
@@ -53,7 +54,7 @@ std::string processor_model() {
         return name;
     }
 #endif
-    std::ifstream info("/proc/cpuinfo");
+    std::istringstream info(text_of_file("/proc/cpuinfo"));
     for (std::string line; std::getline(info, line);) {
         for (const char* key : {"model name", "CPU part", "cpu\t"}) {
             if (line.rfind(key, 0) == 0 && line.find(':') != std::string::npos)
@@ -114,6 +115,12 @@ Tuning load_file(const std::string& path) {
     return parse_tuning({text, static_cast<size_t>(n)}, path, this_machine());
 }
 
+// And those above it; true if it is there.
+bool make_folder(const std::filesystem::path& folder) {
+    const auto made = [&] { return folder.empty() || ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST; };
+    return made() || (errno == ENOENT && make_folder(folder.parent_path()) && made());
+}
+
 }  // namespace
 
 MachineKey this_machine() {
@@ -123,7 +130,7 @@ MachineKey this_machine() {
 }
 
 const std::vector<TunedKey>& tuned_keys() {
-    static const std::vector<TunedKey> keys = {
+    static const auto& keys = *new std::vector<TunedKey>{
         {"paramnet", "stream_from"}, {"paramnet", "block_bytes"}, {"paramnet", "pull_from"}};
     return keys;
 }
@@ -198,9 +205,7 @@ std::string own_tuning_path() {
 }
 
 std::string write_tuning(const std::string& path, const std::string& text) {
-    std::error_code error;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-    if (error) return error.message();
+    if (!make_folder(std::filesystem::path(path).parent_path())) return std::strerror(errno);
     std::string fresh = path + ".XXXXXX";
     const Fd fd(::mkostemp(fresh.data(), O_CLOEXEC));
     if (!fd.valid()) return std::strerror(errno);

@@ -26,7 +26,7 @@ public:
     bool empty() const { return items_.empty(); }
     // The user that has had the least, and the oldest of its work.
     std::optional<Turn> next();
-    // What the turn has cost him.
+    // Charges the user with the time that the turn has taken.
     void charge(uid_t user, int64_t ns);
 
 private:

@@ -13,6 +13,8 @@ enum class Level : int { off = 0, error, warn, info, debug };
 Level level();
 inline bool enabled(Level l) { return static_cast<int>(l) <= static_cast<int>(level()); }
 void set_level(Level);
+// Tells on standard error that VIADUCT_LOG is no level, since silence would be taken for an answer. Once in a process.
+void check_environment();
 
 // printf-style on purpose: no allocation, no exceptions, usable anywhere.
 void write(Level, const char* component, const char* format, ...) __attribute__((format(printf, 3, 4)));

@@ -4,8 +4,11 @@
 // to readers is in docs/shared-words.md.
 #include "core/memory/region_table.hpp"
 
+#include <pthread.h>
+
 #include <new>
 
+#include "core/shm/fd.hpp"
 #include "core/sync/pause.hpp"
 
 namespace viaduct {
@@ -17,14 +20,16 @@ constexpr uint32_t kLastGeneration = (1u << (32 - kRegionIndexBits)) - 1;
 static_assert(kMaxRegions < kIndexMask, "all-ones is never a handle (spec/compat M1)");
 
 // Free entries are reused only when more than this many are free: so a removed handle's entry stays unused for at least
-// so many registrations, and a program that registers around every transfer (spec/compat M13) uses one page of entries.
-constexpr uint32_t kRestingEntries = 48;
+// this many registrations, until all kMaxRegions indices have been used; and a program that registers around every
+// transfer (spec/compat M13) uses one page of entries.
+constexpr uint32_t kQuarantinedEntries = 48;
 
-// A change of tag and flags is four stores. A reader that finds it unfinished this many times reads the table of a
-// process that died during the change.
-constexpr int kLooksAtChange = 1000;
+// A copy is made again when the version has changed meanwhile: another registration may have come to have the same
+// handle. An owner needs much longer for a change than a reader for a copy, so only a hostile one reaches this limit.
+constexpr int kMostCopies = 1000;
 
-// All tables of this process, linked by next_, for any_registered().
+// All tables of this process, linked by next_, for any_registered(). Lock order: tables_mutex comes before a table's
+// mutex_.
 RegionTable* tables = nullptr;
 std::mutex tables_mutex;
 
@@ -35,8 +40,9 @@ bool inside(uint64_t base, uint64_t size, uint64_t address, uint64_t length) {
 void copy_fields(const RegionEntry& e, Region* out) {
     out->base = e.base.load(std::memory_order_relaxed);
     out->length = e.length.load(std::memory_order_relaxed);
-    out->flags = e.flags.load(std::memory_order_relaxed);
-    out->ptag = e.ptag.load(std::memory_order_relaxed);
+    const auto rights = MemoryRights::of(e.rights.load(std::memory_order_relaxed));
+    out->flags = rights.flags;
+    out->ptag = rights.ptag;
     out->arena = e.arena.load(std::memory_order_relaxed);
     out->arena_offset = e.arena_offset.load(std::memory_order_relaxed);
 }
@@ -47,13 +53,13 @@ bool RegionView::snapshot(uint32_t handle, Region* out) const {
     const uint32_t index = handle & kIndexMask;
     if (index == 0 || index > capacity_) return false;
     const RegionEntry& e = entries_[index];
-    for (int look = 0; look < kLooksAtChange; ++look) {
+    for (int copies = 0; copies < kMostCopies; ++copies) {
         if (e.handle.load(std::memory_order_acquire) != handle) return false;
         const uint32_t before = e.version.load(std::memory_order_acquire);
         copy_fields(e, out);
         std::atomic_thread_fence(std::memory_order_acquire);
         if (e.handle.load(std::memory_order_relaxed) != handle) return false;
-        if ((before & 1) == 0 && e.version.load(std::memory_order_relaxed) == before) return true;
+        if (e.version.load(std::memory_order_relaxed) == before) return true;
         cpu_pause();
     }
     return false;
@@ -72,10 +78,10 @@ RegionCheck RegionView::check_and_remember(RegionCache& cache, uint32_t handle, 
     fresh.live = uint64_t{version} << 32 | handle;
     fresh.base = e.base.load(std::memory_order_relaxed);
     fresh.length = e.length.load(std::memory_order_relaxed);
-    const uint32_t tag = e.ptag.load(std::memory_order_relaxed);
+    const uint32_t tag = MemoryRights::of(e.rights.load(std::memory_order_relaxed)).ptag;
     std::atomic_thread_fence(std::memory_order_acquire);
     // Remembered only if all of it was read between two changes, and the tag is still right.
-    if ((version & 1) == 0 && e.version.load(std::memory_order_relaxed) == version &&
+    if (e.version.load(std::memory_order_relaxed) == version &&
         e.handle.load(std::memory_order_relaxed) == handle && ptags_agree(tag, ptag))
         cache = fresh;
     return answer;
@@ -92,16 +98,28 @@ bool RegionView::find_containing(uint64_t address, uint64_t length, uint32_t pta
     return false;
 }
 
+// Before the first table is in the list. Not a guarded static: a child that is forked meanwhile would wait for ever for
+// a thread that it does not have. That two threads may both register does no harm. Where it fails (ENOMEM) the next
+// table tries again; meanwhile the handler of the library (vipl/library.cpp) empties the list in a child, and no NIC is
+// opened where that cannot be registered.
+void RegionTable::watch_forks() {
+    static constinit std::atomic<bool> watching{false};
+    if (!watching.load(std::memory_order_acquire))
+        watching.store(::pthread_atfork(nullptr, nullptr, reset_after_fork) == 0, std::memory_order_release);
+}
+
 RegionTable::RegionTable()
     : segment_(Segment::create("viaduct-regions", segment_bytes(), Segment::Access::read_only)) {
     if (!segment_.valid()) return;
     table_ = reinterpret_cast<RegionEntry*>(segment_.data());  // zeroed pages are free entries
     entries_ = table_;
     capacity_ = kMaxRegions;
+    // A child does not inherit the entries (MADV_DONTFORK, core/shm/segment.cpp); it inherits the list.
+    watch_forks();
     const std::scoped_lock lock(tables_mutex);
     next_ = tables;
     tables = this;
-    keep_out_of(any_registered);
+    set_registered_memory_check(any_registered);
 }
 
 RegionTable::~RegionTable() {
@@ -111,7 +129,7 @@ RegionTable::~RegionTable() {
     if (*at == this) *at = next_;
 }
 
-void RegionTable::forget_in_child() {
+void RegionTable::reset_after_fork() {
     new (&tables_mutex) std::mutex;
     tables = nullptr;
 }
@@ -137,9 +155,9 @@ bool RegionTable::has_region_in(uintptr_t begin, size_t bytes) const {
 
 int RegionTable::open_read_only() const { return segment_.duplicate(Segment::Access::read_only).release(); }
 
-// A free index, or 0 when the table is full. The mutex is held.
+// A free index, or 0 when the table is full. mutex_ is held. `arena` of a free entry is the next free index.
 uint32_t RegionTable::take_index() {
-    if (high_water_ < kMaxRegions && free_count_ <= kRestingEntries) {
+    if (high_water_ < kMaxRegions && free_count_ <= kQuarantinedEntries) {
         const uint32_t index = ++high_water_;
         table_[0].generation.store(high_water_, std::memory_order_release);
         return index;
@@ -175,8 +193,7 @@ uint32_t RegionTable::add(const Region& region) {
     e.generation.store(generation, std::memory_order_relaxed);
     e.base.store(region.base, std::memory_order_relaxed);
     e.length.store(region.length, std::memory_order_relaxed);
-    e.flags.store(region.flags, std::memory_order_relaxed);
-    e.ptag.store(region.ptag, std::memory_order_relaxed);
+    e.rights.store(MemoryRights{region.flags, region.ptag}.word(), std::memory_order_relaxed);
     e.arena.store(region.arena, std::memory_order_relaxed);
     e.arena_offset.store(region.arena_offset, std::memory_order_relaxed);
     e.handle.store(handle, std::memory_order_release);
@@ -222,12 +239,9 @@ bool RegionTable::change(uint32_t handle, uint64_t address_inside, uint32_t ptag
     const uint64_t base = e->base.load(std::memory_order_relaxed);
     if (!inside(base, e->length.load(std::memory_order_relaxed), address_inside, 1)) return false;
 
-    const uint32_t version = e->version.load(std::memory_order_relaxed);
-    e->version.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    e->ptag.store(ptag, std::memory_order_relaxed);
-    e->flags.store(flags, std::memory_order_relaxed);
-    e->version.store(version + 2, std::memory_order_release);
+    e->rights.store(MemoryRights{flags, ptag}.word(), std::memory_order_relaxed);
+    // After the rights: a check that is remembered by the new version has been made with the new rights.
+    e->version.store(e->version.load(std::memory_order_relaxed) + 2, std::memory_order_release);
     return true;
 }
 
@@ -236,8 +250,8 @@ uint32_t RegionTable::count_with_ptag(uint32_t ptag) const {
     uint32_t count = 0;
     for (uint32_t index = 1; index <= high_water_; ++index) {
         const RegionEntry& e = table_[index];
-        if (e.handle.load(std::memory_order_relaxed) != 0 && e.ptag.load(std::memory_order_relaxed) == ptag)
-            ++count;
+        const auto rights = MemoryRights::of(e.rights.load(std::memory_order_relaxed));
+        if (e.handle.load(std::memory_order_relaxed) != 0 && rights.ptag == ptag) ++count;
     }
     return count;
 }

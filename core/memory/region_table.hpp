@@ -32,18 +32,28 @@ struct Region {
 // (spec/compat V2, V4).
 inline bool ptags_agree(uint32_t a, uint32_t b) { return a == b || a == 0 || b == 0; }
 
+// What a region allows, as one word of its entry.
+struct MemoryRights {
+    uint32_t flags = 0;
+    uint32_t ptag = 0;
+
+    static MemoryRights of(uint64_t word) {
+        return {static_cast<uint32_t>(word), static_cast<uint32_t>(word >> 32)};
+    }
+    uint64_t word() const { return uint64_t{ptag} << 32 | flags; }
+};
+
 // The entry as it lies in shared memory. `handle` is 0 while the entry is free or being filled; every reader
 // reads it before and after the fields. Entry 0 is no region: its `generation` is the highest index ever
 // used, so that a reader that goes through all entries stops there and touches no unused page.
 struct alignas(64) RegionEntry {
     std::atomic<uint32_t> handle;
-    // Grows with every use and every change of the entry; odd while tag and flags of a live one change
-    // (VipSetMemAttributes).
+    // Grows with every use and after every change of the entry.
     std::atomic<uint32_t> version;
     std::atomic<uint64_t> base;
     std::atomic<uint64_t> length;
-    std::atomic<uint32_t> flags;
-    std::atomic<uint32_t> ptag;
+    // Tag and flags (MemoryRights): one word, so that VipSetMemAttributes changes both at once.
+    std::atomic<uint64_t> rights;
     std::atomic<uint32_t> arena;
     std::atomic<uint32_t> generation;
     std::atomic<uint64_t> arena_offset;
@@ -61,16 +71,16 @@ inline constexpr uint32_t kMaxRegions = 65536;  // spec/limits 9; indices 1..kMa
 enum class RegionCheck : uint8_t { ok, bad_handle, out_of_range, wrong_ptag };
 
 // What a check by the table's owner has found, for the next one of the same region: programs keep their
-// descriptors and buffers in few regions. Used by one thread at a time, for one tag; forget() when that
+// descriptors and buffers in few regions. Used by one thread at a time, for one tag; clear() when that
 // changes, or the table. An entry that still has its handle and its version has not changed since it was
 // looked at.
 struct RegionCache {
     const RegionEntry* entry = &kNoRegion;
-    uint64_t live = uint64_t{1} << 32;  // handle and version of *entry; an odd version matches none
+    uint64_t live = uint64_t{1} << 32;  // handle and version of *entry; these match none
     uint64_t base = 0;
     uint64_t length = 0;
 
-    void forget() { *this = RegionCache(); }
+    void clear() { *this = RegionCache(); }
     // The check in a few instructions; false only says that the whole one has to be made.
     bool covers(uint32_t handle, uint64_t address, uint64_t bytes) const {
         uint64_t end;
@@ -99,7 +109,7 @@ public:
             return RegionCheck::bad_handle;
         const uint64_t base = e.base.load(std::memory_order_relaxed);
         const uint64_t size = e.length.load(std::memory_order_relaxed);
-        const uint32_t tag = e.ptag.load(std::memory_order_relaxed);
+        const uint32_t tag = MemoryRights::of(e.rights.load(std::memory_order_relaxed)).ptag;
         // address - base wraps to a huge number when address lies below: one comparison covers both ends.
         if (length > size || address - base > size - length) [[unlikely]]
             return RegionCheck::out_of_range;
@@ -115,7 +125,8 @@ public:
     RegionCheck check_and_remember(RegionCache&, uint32_t handle, uint64_t address, uint64_t length,
                                    uint32_t ptag) const;
 
-    // A consistent copy; false when the handle is not live (or its owner died in the middle of a change).
+    // A consistent copy; false when the handle is not live. A region is there at every moment of a change of its rights
+    // (spec/calls 4.5).
     bool snapshot(uint32_t handle, Region* out) const;
     // The word that holds the handle's value for as long as it is live; null for one that never can be.
     const std::atomic<uint32_t>* live_word(uint32_t handle) const {
@@ -139,10 +150,11 @@ public:
     ~RegionTable();
     RegionTable(const RegionTable&) = delete;
     RegionTable& operator=(const RegionTable&) = delete;
-    // In a forked child, which has no registered memory: empties the list of tables.
-    static void forget_in_child();
-    // For a provider, to hand to keep_out_of(): as a loaded object it has its own copies of keep_out_of() and of the
-    // list of tables, and its list is empty. This function pointer uses the list of libvipl.
+    // In a forked child, which has no registered memory: empties the list of tables. A fork() calls it; after a _Fork()
+    // the library does.
+    static void reset_after_fork();
+    // For a provider, to hand to set_registered_memory_check(): as a loaded object it has its own copies of that
+    // function and of the list of tables, and its list is empty. This function pointer uses the list of libvipl.
     AnyRegistered asker() const { return asker_; }
     bool valid() const { return segment_.valid(); }
     // A descriptor that peers can map read-only and nothing else; the caller owns it. -1 on failure.
@@ -171,6 +183,7 @@ public:
     uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
 private:
+    static void watch_forks();
     static bool any_registered(uintptr_t begin, size_t bytes);  // of any table of the process
     bool has_region_in(uintptr_t begin, size_t bytes) const;
     uint32_t take_index();

@@ -2,11 +2,16 @@
 // Finding and loading shared objects; see plugin.hpp.
 #include "core/plugin/plugin.hpp"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <memory>
 
 namespace viaduct {
 
@@ -21,6 +26,11 @@ std::string last_dl_error() {
     return text != nullptr ? text : "no reason given";
 }
 
+fs::path real_path(const fs::path& file) {
+    const std::unique_ptr<char, void (*)(void*)> path(::realpath(file.c_str(), nullptr), std::free);
+    return path != nullptr ? path.get() : "";
+}
+
 }  // namespace
 
 bool is_plugin_name(std::string_view name) {
@@ -29,31 +39,38 @@ bool is_plugin_name(std::string_view name) {
     });
 }
 
+// A program may own the names of calls on files, and the C++ run-time library calls them by name: not
+// std::filesystem's.
 fs::path library_folder() {
     Dl_info about{};
-    std::error_code failed;
     fs::path file;
     if (::dladdr(reinterpret_cast<const void*>(&is_plugin_name), &about) != 0 && about.dli_fname != nullptr)
         file = about.dli_fname;
-    // When this code is linked into the program, dladdr gives argv[0], which may be relative or a bare name.
-    if (!file.is_absolute()) file = fs::read_symlink("/proc/self/exe", failed);
-    // Without /proc: the path that execve(2) was given.
-    if (failed) file = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
-    const fs::path whole = fs::weakly_canonical(file, failed);
-    return (failed ? file : whole).parent_path();
+    // When this code is linked into the program, dladdr gives argv[0], which may be relative or a bare name. Without
+    // /proc: the path that execve(2) was given.
+    if (!file.is_absolute()) {
+        char program[PATH_MAX];
+        const ssize_t bytes = ::readlink("/proc/self/exe", program, sizeof(program));
+        file = bytes > 0 ? std::string(program, static_cast<size_t>(bytes))
+                         : std::string(reinterpret_cast<const char*>(::getauxval(AT_EXECFN)));
+    }
+    if (const fs::path whole = real_path(file); !whole.empty()) return whole.parent_path();
+    const fs::path folder = real_path(file.parent_path());
+    return folder.empty() ? file.parent_path() : folder;
 }
 
 std::vector<PluginFile> plugins_in(const std::vector<fs::path>& folders) {
     std::vector<PluginFile> found;
     for (const fs::path& folder : folders) {
         std::vector<PluginFile> here;
-        std::error_code failed;
-        for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-            const std::string name = it->path().stem().string();
-            if (it->path().extension() != kSuffix || !is_plugin_name(name)) continue;
+        const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+        while (const dirent* entry = entries != nullptr ? ::readdir(entries.get()) : nullptr) {
+            const fs::path path = folder / entry->d_name;
+            const std::string name = path.stem().string();
+            if (path.extension() != kSuffix || !is_plugin_name(name)) continue;
             const bool known =
                 std::any_of(found.begin(), found.end(), [&](const PluginFile& f) { return f.name == name; });
-            if (!known) here.push_back({name, it->path().lexically_normal().string()});
+            if (!known) here.push_back({name, path.lexically_normal().string()});
         }
         std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
         found.insert(found.end(), here.begin(), here.end());

@@ -38,7 +38,7 @@ int affinity_processors() {
 
 }  // namespace
 
-int allowed_processors() {
+int allowed_processor_count() {
     static std::atomic<int64_t> quota_until{0};
     static std::atomic<int> quota{CPU_SETSIZE};
     // Affinity belongs to the thread.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processors that this thread may use.
+// How many processors the calling thread may use (spec/performance R8). Any thread, no lock; for each thread at most
+// one sched_getaffinity in 100 ms, for the process about one read of the cgroup files in 10 s.
 #pragma once
 
 namespace viaduct {
 
-// Its affinity, cut by the CPU quota of its control groups. At least 1. Asks the system every 100 ms (affinity:
-// programs pin themselves at any time) and 10 s (quotas hardly change) at most.
-int allowed_processors();
+// Its affinity, which a program may change at any time, cut by the CPU quota of its control groups (cpu_quota.hpp),
+// which hardly changes. At least 1.
+int allowed_processor_count();
 
 }  // namespace viaduct

@@ -29,12 +29,19 @@ private:
     const int saved_ = errno;
 };
 
-// Where the kernel maps nothing of its own accord, so that no other program has anything there. Elsewhere when that
-// range is not to be had: its own choice is random too.
+// Where the kernel maps nothing of its own accord, so that no other program has anything there. The old layout of
+// addresses (setarch -L) begins above it, at 0x2aaaaaaab000 on x86-64; what stacks without a limit leave is below it.
+constexpr uint64_t kFrom = uint64_t{1} << 45;
+constexpr uint64_t kSize = uint64_t{1} << 43;
+
+bool is_apart(uint64_t address) {
+    return sizeof(void*) == sizeof address && address >= kFrom && address - kFrom < kSize;
+}
+
+// Elsewhere when that range is not to be had (32 bits, kernels with small addresses, the thread sanitizer): the choice
+// of the kernel is random too.
 void* map_mark(uint64_t random) {
 #if UINTPTR_MAX > UINT32_MAX
-    constexpr uint64_t kFrom = uint64_t{1} << 45;
-    constexpr uint64_t kSize = uint64_t{1} << 45;
     void* const wanted = reinterpret_cast<void*>(kFrom + random % kSize / kPage * kPage);
     void* const got = ::mmap(wanted, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == wanted) return got;
@@ -67,6 +74,15 @@ ForeignMemory::Result why(int error) {
     }
 }
 
+// A read brings the mark with the data; a write would put it where it is missing.
+ForeignMemory::Result look_at(int pid, const MemoryMark& mark) {
+    uint64_t word = 0;
+    const iovec local{&word, sizeof word}, remote{reinterpret_cast<void*>(mark.address), sizeof word};
+    const long moved = ::syscall(SYS_process_vm_readv, static_cast<long>(pid), &local, 1L, &remote, 1L, 0L);
+    if (moved < 0) return why(errno);
+    return moved == sizeof word && word == mark.value ? ForeignMemory::Result::ok : ForeignMemory::Result::ended;
+}
+
 }  // namespace
 
 MemoryMark own_memory_mark() {
@@ -83,8 +99,11 @@ MemoryMark own_memory_mark() {
 ForeignMemory::Result ForeignMemory::move(long call, char* here, std::span<const iovec> there) const {
     const KeepErrno keep;
     if (pid_ <= 0 || mark_.address == 0) return Result::ended;
+    const bool look_first = call == SYS_process_vm_writev && !is_apart(mark_.address);
     size_t into_first = 0;  // bytes of the first range that are done
     do {
+        if (look_first)
+            if (const Result seen = look_at(pid_, mark_); seen != Result::ok) return seen;
         uint64_t word = mark_.value;
         iovec remote[1 + kRanges] = {{reinterpret_cast<void*>(mark_.address), sizeof word}};
         size_t ranges = 1, bytes = 0;

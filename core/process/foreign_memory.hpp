@@ -4,7 +4,9 @@
 // program (execve). So each process that lets others in has a mark: a random word in a page of its own at a random
 // address. Each call here names the mark first and the data behind it. The kernel looks up the process' memory once for
 // a whole call and ends at the first range that is not there: memory without the mark is not touched, whatever happens
-// before or during the call.
+// before or during the call. The mark lies where other programs have nothing. Where it has to lie among other
+// mappings, a call that writes is preceded by one that reads the mark. A process that becomes another program just
+// between the two is not noticed if that program has memory at the same places.
 #pragma once
 
 #include <sys/uio.h>

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <memory>
 #include <utility>
+
+#include "core/text/file_text.hpp"
 
 namespace viaduct {
 
@@ -37,7 +39,7 @@ Shown find_shown_memory(pid_t pid, const char* name, const std::function<bool(co
         const std::string target = target_of(path);
         if (target != wanted && target != wanted + " (deleted)") continue;
         // The file may be of any kind: opening it does not wait.
-        Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+        Fd fd(above_stdio(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)));
         if (!fd.valid()) {
             result = Shown::no_permission;
         } else if (is_it(fd)) {
@@ -50,7 +52,7 @@ Shown find_shown_memory(pid_t pid, const char* name, const std::function<bool(co
 
 // The last of NSpid.
 uint32_t own_number_of(pid_t pid) {
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    std::istringstream status(text_of_file("/proc/" + std::to_string(pid) + "/status"));
     for (std::string line; std::getline(status, line);)
         if (line.starts_with("NSpid:"))
             return static_cast<uint32_t>(std::strtoul(&line[line.find_last_of("\t ") + 1], nullptr, 10));

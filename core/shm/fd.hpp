@@ -6,7 +6,7 @@
 
 namespace viaduct {
 
-// A file descriptor with one owner. Always close-on-exec and above 2 when made by us (spec/compat L11).
+// A file descriptor with one owner. Ours are close-on-exec, and above 2 if they outlast a call (spec/compat L11).
 class Fd {
 public:
     Fd() = default;
@@ -28,6 +28,8 @@ public:
 private:
     int fd_ = -1;
 };
+
+inline constexpr int kFirstFd = 3;  // the standard three are the program's
 
 // Moves a descriptor above the standard three when it is one of them (programs redirect those); closes the
 // low one.

@@ -38,7 +38,7 @@ bool is_memory(const Fd& file) {
 
 // On a closer's thread: takes from a file what makes its closing wait. What its owner does at the same time
 // may undo it; then this thread hangs.
-void calm(const Fd& file, int depth) {
+void drain(const Fd& file, int depth) {
     int domain = 0;
     socklen_t length = sizeof domain;
     if (::getsockopt(file.get(), SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0) return;
@@ -65,7 +65,7 @@ void calm(const Fd& file, int depth) {
                 int fd = -1;
                 std::memcpy(&fd, CMSG_DATA(c) + k * sizeof fd, sizeof fd);
                 const Fd inner(fd);
-                calm(inner, depth + 1);
+                drain(inner, depth + 1);
             }
         }
     }
@@ -136,7 +136,7 @@ struct Closers::State {
             ++u->second.threads;
             self->since = now_ns();
             held.unlock();
-            calm(file, 0);
+            drain(file, 0);
             file.reset();
             held.lock();
             self->since = 0;
@@ -158,7 +158,7 @@ struct Closers::State {
     }
 
     // Under the lock: a thread more, where there is work for it and room.
-    static void hire(const std::shared_ptr<State>& state) {
+    static void start_thread(const std::shared_ptr<State>& state) {
         if (state->threads.size() >= kThreads || state->next() == state->users.end()) return;
         // Signals are for the threads that expect them: the new one takes over that all but one are blocked.
         sigset_t most, before;
@@ -189,7 +189,7 @@ void Closers::close(uid_t user, std::vector<Fd> files) {
     const std::lock_guard held(state_->lock);
     auto& his = state_->users[user].files;
     for (Fd& f : files) his.push_back(std::move(f));
-    State::hire(state_);
+    State::start_thread(state_);
 }
 
 void Closers::close_socket(uid_t user, Fd socket) {
@@ -224,7 +224,7 @@ void Closers::look(int64_t now) {
     const std::lock_guard held(state_->lock);
     for (const State::Thread& t : state_->threads)
         if (t.since != 0 && now - t.since > kTimeout) ::pthread_kill(t.id, kWake);
-    State::hire(state_);
+    State::start_thread(state_);
 }
 
 }  // namespace viaduct

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Files that clients have handed to a server of ours. Closing one can take as long as its owner likes: a file
-// of a FUSE file system asks its server, a socket that lingers waits for its network, much memory is given
-// back page by page. Our servers have one thread, so they close by themselves only what cannot keep them.
+// Files that clients have handed to a server. Closing one can take as long as its owner likes: closing a file of a FUSE
+// file system asks its server, a socket that lingers waits for its network, and much memory is given back page by page.
+// Our servers have one thread, so that thread closes only files whose close cannot block.
 #pragma once
 
 #include <sys/types.h>
@@ -43,6 +43,8 @@ public:
     // Of that user: files not closed yet, those that hang among them.
     size_t waiting(uid_t user) const;
     bool full(uid_t user) const { return waiting(user) >= kMostWaiting; }
+    // The next message in that Unix socket of the user's is not to be taken: it brings files, and he has enough here.
+    bool must_stay(uid_t user, int socket) const { return full(user) && brings_files(socket); }
     bool busy() const;  // with the file of any user
     size_t threads() const;
 

@@ -31,7 +31,7 @@ public:
     // Closes what is ours.
     void reset();
     // Leaves the number to others.
-    void forget() { fd_ = -1; }
+    void release() { fd_ = -1; }
 
 private:
     int fd_ = -1;

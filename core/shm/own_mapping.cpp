@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// See own_mapping.hpp.
 #include "core/shm/own_mapping.hpp"
 
 #include <sys/mman.h>
@@ -77,7 +78,7 @@ private:
 
 }  // namespace
 
-void keep_out_of(AnyRegistered ask) { any_registered.store(ask, std::memory_order_release); }
+void set_registered_memory_check(AnyRegistered ask) { any_registered.store(ask, std::memory_order_release); }
 
 void* map_own(size_t bytes, int protection, int flags, int fd, off_t at) {
     void* mapped = ::mmap(nullptr, bytes, protection, flags, fd, at);

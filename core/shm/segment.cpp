@@ -2,12 +2,9 @@
 #include "core/shm/segment.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,7 +16,6 @@ namespace viaduct {
 
 namespace {
 
-constexpr int kFirstFreeFd = 3;
 constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
 
 #ifndef MFD_NOEXEC_SEAL
@@ -49,30 +45,17 @@ std::byte* map_shared(int fd, size_t bytes, Segment::Access access) {
     return static_cast<std::byte*>(address);
 }
 
+// Huge pages are few: where the owner has punched one out again, an access finds none and raises SIGBUS. Only a file of
+// huge pages refuses to be mapped from its second small page on. Transparent huge pages are no such file: the kernel
+// makes small ones instead. fstat() does not tell the two apart, and a filter of system calls may forbid fstatfs().
+bool has_huge_pages(int fd) {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    void* second = map_own(page, PROT_NONE, MAP_SHARED, fd, static_cast<off_t>(page));
+    if (second != nullptr) ::munmap(second, page);
+    return second == nullptr;
+}
+
 }  // namespace
-
-void Fd::reset() {
-    if (fd_ < 0) return;
-    const int saved_errno = errno;
-    ::close(fd_);
-    errno = saved_errno;
-    fd_ = -1;
-}
-
-int above_stdio(int fd) {
-    if (fd < 0 || fd >= kFirstFreeFd) return fd;
-    const int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
-    const int saved_errno = errno;
-    ::close(fd);
-    errno = saved_errno;
-    return higher;
-}
-
-bool descriptors_left(int count) {
-    const Fd one(::eventfd(0, EFD_CLOEXEC));
-    if (!one.valid()) return errno != EMFILE && errno != ENFILE;
-    return count <= 1 || descriptors_left(count - 1);
-}
 
 uint64_t largest_file() {
     struct rlimit limit {};
@@ -110,8 +93,7 @@ Segment Segment::create(const char* label, size_t bytes, Access others) {
 Segment Segment::reserve(const char* label, size_t bytes) {
     Segment made;
     Fd fd(new_memfd(label));
-    if (fd.valid() && set_size(fd.get(), bytes) &&
-        ::fcntl(fd.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL) == 0)
+    if (fd.valid() && set_size(fd.get(), bytes) && ::fcntl(fd.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL) == 0)
         made.fd_ = KeptFd(std::move(fd));
     return made;
 }
@@ -122,17 +104,10 @@ Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     // Only a memfd has seals of its own; one that cannot shrink cannot make us fault (spec/architecture 7).
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return none;
-    // Of huge pages there are few: one whose owner has punched it out again may be missing when we touch it, and we
-    // would be killed (SIGBUS).
     struct stat about {};
     if (::fstat(fd.get(), &about) != 0 || about.st_size < 0 || static_cast<uint64_t>(about.st_size) < bytes)
         return none;
-    // Where a filter forbids to ask for the file system, its blocks tell as well.
-    struct statfs system {};
-    const bool told = ::fstatfs(fd.get(), &system) == 0;
-    const bool huge = told ? static_cast<uint32_t>(system.f_type) == HUGETLBFS_MAGIC
-                           : about.st_blksize > ::sysconf(_SC_PAGESIZE);
-    if (huge) return none;
+    if (has_huge_pages(fd.get())) return none;
 
     Segment mapped;
     mapped.address_ = map_shared(fd.get(), bytes, access);
@@ -170,7 +145,7 @@ Fd Segment::duplicate(Access access) const {
         const int seals = ::fcntl(fd_.get(), F_GET_SEALS);
         if (seals < 0 || (seals & F_SEAL_FUTURE_WRITE) == 0) return Fd();
     }
-    return Fd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, kFirstFreeFd));
+    return Fd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, kFirstFd));
 }
 
 }  // namespace viaduct

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Anonymous shared memory (memfd, sealed against shrinking and growing). Nothing
-// here has a name in a file system, so nothing can stay behind when processes die.
+// Anonymous shared memory: a memfd, sealed against shrinking and growing. It has no name in a file system, so nothing
+// stays behind when processes die (spec/architecture 7). One thread at a time uses a Segment; what is in the memory has
+// rules of its own.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +16,29 @@ namespace viaduct {
 // The longest file this process may make (RLIMIT_FSIZE), in bytes. A memfd counts as one.
 uint64_t largest_file();
 
-// Gives a new file that size. False and errno when that is impossible; never by the signal (SIGXFSZ) that
-// ends a program where a file grows beyond the limit.
+// Gives a new file that size. False and errno when that is impossible. A size beyond largest_file() is EFBIG, without
+// the signal SIGXFSZ.
 bool set_size(int fd, uint64_t bytes);
 
-// One mapping of shared memory with its descriptor. Move-only; unmaps and closes at the end. Mappings are not
-// inherited by fork (MADV_DONTFORK): a child can neither keep them alive nor disturb them.
+// One mapping of shared memory with its descriptor. Move-only; unmaps and closes at the end. The mapping has
+// MADV_DONTFORK: a child of a later fork() does not have it. A fork() of another thread between mmap() and madvise()
+// gives it to the child. A child always has a copy of the descriptor, until it calls exec() (close-on-exec).
 class Segment {
 public:
-    // sparse: read and write, for segments of which few pages exist; none is made by mapping them, not even
-    // where the program has locked all its future memory (mlockall).
+    // sparse: read and write, for segments of which few pages exist. Mapping makes no page, also where the program has
+    // locked all its future memory (mlockall).
     enum class Access { read_write, read_only, sparse };
 
     Segment() = default;
-    // New sealed memfd of `bytes` (rounded up to pages), zeroed. `label` shows up in /proc for people.
+    // New sealed memfd of `bytes` (rounded up to pages), zeroed, and its mapping. `label` appears in /proc/PID/maps.
     // `others` is what other processes may ever map: with read_only only this mapping can write.
     static Segment create(const char* label, size_t bytes, Access others = Access::read_write);
-    // The same without a mapping of our own: room for memory that is mapped in parts. Not valid(), but fd()
-    // is.
+    // A sealed memfd of exactly `bytes`, not mapped: for memory that is mapped in parts. valid() is false; fd() is the
+    // descriptor, or -1.
     static Segment reserve(const char* label, size_t bytes);
-    // Maps a descriptor received from elsewhere. Refuses (invalid segment) unless it is a memfd sealed
-    // against shrinking with at least `bytes`: otherwise a peer could make us fault. Takes the descriptor;
-    // keeps it only if keep_fd.
+    // Maps a descriptor of another process. The result is not valid() unless it is a memfd of at least `bytes`, sealed
+    // against shrinking and not of huge pages: an access to any other may raise SIGBUS. Takes the descriptor; keeps it
+    // only if keep_fd.
     static Segment map(Fd fd, size_t bytes, Access access, bool keep_fd = false);
 
     Segment(Segment&& other) noexcept;
@@ -48,10 +50,10 @@ public:
     std::byte* data() const { return address_; }
     size_t size() const { return size_; }
     int fd() const { return fd_.get(); }
-    // It has a descriptor and the program has not closed it.
+    // There is a descriptor, and it is still the library's file: the program has not closed it (kept_fd.hpp).
     bool has_fd() const { return fd_.is_ours(); }
-    // A second descriptor for the same memory. With read_only its receiver cannot map it writable: given
-    // only for segments created that way, since nothing else could keep the promise.
+    // Another descriptor of the same memory; not valid() when there is none. With read_only its receiver cannot map it
+    // writable: only the seal of create(..., read_only) ensures that, so other segments give none.
     Fd duplicate(Access access) const;
     void drop_fd() { fd_.reset(); }
 

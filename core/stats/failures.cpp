@@ -53,11 +53,15 @@ void put_text(char (&to)[size], const char* text) {
 }
 
 bool wants_stderr() {
-    static const bool wanted = [] {
+    // Not a guarded static: a child that is forked meanwhile would wait for ever for a thread that it does not have.
+    enum Answer : int { unknown, no, yes };
+    static constinit std::atomic<int> wanted{unknown};
+    if (wanted.load(std::memory_order_relaxed) == unknown) {
         const char* text = ::secure_getenv("VIADUCT_WHY");
-        return text != nullptr && *text != 0 && std::strcmp(text, "0") != 0;
-    }();
-    return wanted;
+        const bool is_set = text != nullptr && *text != 0 && std::strcmp(text, "0") != 0;
+        wanted.store(is_set ? yes : no, std::memory_order_relaxed);
+    }
+    return wanted.load(std::memory_order_relaxed) == yes;
 }
 
 bool is_repetition(const FailureRecord& r, const Failure& f) {
@@ -221,7 +225,7 @@ void move_failures(FailureRing* to) {
 
 bool failures_are_in_segment() { return ring.load(std::memory_order_relaxed) != &before_the_segment; }
 
-void forget_failures() {
+void reset_failures() {
     std::memset(static_cast<void*>(&before_the_segment), 0, sizeof before_the_segment);
     ring.store(&before_the_segment, std::memory_order_release);
 }

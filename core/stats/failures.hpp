@@ -64,7 +64,7 @@ inline constexpr size_t kFailureLineBytes = 1024;
 // Where records go from now on, with those that are there; null: into this process' ordinary memory.
 void move_failures(FailureRing* to);
 // In a forked child: the records are its parent's, and the segment is not there.
-void forget_failures();
+void reset_failures();
 bool failures_are_in_segment();
 
 }  // namespace viaduct::stats

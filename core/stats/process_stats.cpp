@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <string>
 
@@ -14,6 +14,7 @@
 #include "core/config/paths.hpp"
 #include "core/shm/own_mapping.hpp"
 #include "core/shm/segment.hpp"
+#include "core/text/file_text.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
@@ -45,10 +46,8 @@ void add_field(Field* fields, uint32_t* count, const char* name, const char* hel
 }
 
 std::string own_name() {
-    std::ifstream file("/proc/self/comm");
-    std::string name;
-    std::getline(file, name);
-    return name;
+    const std::string name = text_of_file("/proc/self/comm");
+    return name.substr(0, name.find('\n'));
 }
 
 void* map(int fd, size_t at, size_t bytes) {
@@ -84,7 +83,7 @@ bool ProcessStats::open() {
                                       reinterpret_cast<std::byte*>(h)),
                   sizeof(uint64_t));
     }
-    fd_ = KeptFd(Fd(fd));
+    *fd_ = KeptFd(Fd(fd));
     counters_.store(h->counters, std::memory_order_relaxed);
     header_.store(h, std::memory_order_relaxed);
     move_failures(new (static_cast<std::byte*>(memory) + kFailuresAt) FailureRing{});
@@ -92,11 +91,18 @@ bool ProcessStats::open() {
     return true;
 }
 
-void ProcessStats::forget() {
+Fd ProcessStats::for_reading() const {
+    if (!fd_->is_ours()) return {};
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd_->get());
+    return Fd(above_stdio(::open(path, O_RDONLY | O_CLOEXEC)));
+}
+
+void ProcessStats::reset_after_fork() {
     counters_.store(unseen_, std::memory_order_relaxed);
     header_.store(nullptr, std::memory_order_relaxed);
-    fd_.reset();
-    forget_failures();
+    fd_->reset();
+    reset_failures();
 }
 
 void* ProcessStats::records(uint32_t bytes, uint32_t* count) {
@@ -109,10 +115,10 @@ void* ProcessStats::records(uint32_t bytes, uint32_t* count) {
     const size_t at = kRecordsAt + size_t{before} * bytes;
     const size_t added = size_t{bytes} * *count;
     // Not only made longer but filled: a page that cannot be had must fail here, not when it is touched.
-    if (at % page != 0 || at + added > largest_file() || !fd_.is_ours() ||
-        ::fallocate(fd_.get(), 0, static_cast<off_t>(at), static_cast<off_t>(added)) != 0)
+    if (at % page != 0 || at + added > largest_file() || !fd_->is_ours() ||
+        ::fallocate(fd_->get(), 0, static_cast<off_t>(at), static_cast<off_t>(added)) != 0)
         return nullptr;
-    void* memory = map(fd_.get(), at, added);
+    void* memory = map(fd_->get(), at, added);
     if (memory == nullptr) return nullptr;
 #if defined(__SANITIZE_ADDRESS__)
     __lsan_register_root_region(memory, added);  // objects here own others on the heap

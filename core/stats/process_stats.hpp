@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/process/never_destroyed.hpp"
 #include "core/shm/kept_fd.hpp"
 #include "core/stats/layout.hpp"
 #include "core/stats/vi_stats.hpp"
@@ -35,7 +36,7 @@ inline constexpr std::array<CounterInfo, kProcessCountKinds> kProcessCounters = 
     {"cq_overruns", "completions that found their completion queue full"},
     {"rounds", "times an empty poll looked at everything else of its NIC"},
     {"async_told", "asynchronous errors told to a handler"},
-    {"async_unheard", "asynchronous errors without a handler, or of connections that had ended"},
+    {"async_unheard", "asynchronous errors without a handler, of ended connections, or among too many of one kind"},
     {"agent_attached", "times the kernel agent was connected to; more than 1: it was replaced"},
 }};
 
@@ -43,8 +44,10 @@ class ProcessStats {
 public:
     // Makes the segment; false: there is none, and nothing is shown. Once.
     bool open();
+    // Another descriptor of the segment, for reading only. Invalid: there is no segment, or no /proc to open it by.
+    Fd for_reading() const;
     // In a forked child: its parent's segment is none of its business.
-    void forget();
+    void reset_after_fork();
 
     void count(ProcessCount what, uint64_t by = 1) {
         counters_.load(std::memory_order_relaxed)[static_cast<size_t>(what)].fetch_add(
@@ -70,7 +73,7 @@ private:
     std::atomic<uint64_t> unseen_[kProcessCountKinds] = {};
     std::atomic<std::atomic<uint64_t>*> counters_{unseen_};
     std::atomic<StatsHeader*> header_{nullptr};
-    KeptFd fd_;
+    NeverDestroyed<KeptFd> fd_;
 };
 
 extern ProcessStats process_stats;

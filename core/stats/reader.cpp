@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "core/stats/reader.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "core/clock/clock.hpp"
@@ -23,24 +25,6 @@ bool read_at(int fd, size_t at, void* to, size_t bytes) {
 }
 
 std::string text_at(const char* bytes, size_t most) { return printable({bytes, ::strnlen(bytes, most)}); }
-
-Look find_segment(pid_t pid, Fd* out) {
-    const auto is_it = [pid](const Fd& fd) {
-        uint32_t owner = 0;
-        return read_at(fd.get(), offsetof(StatsHeader, pid), &owner, sizeof owner) && owner == own_number_of(pid);
-    };
-    switch (find_shown_memory(pid, kSegmentName, is_it, out)) {
-        case Shown::found:
-            return Look::ok;
-        case Shown::no_process:
-            return Look::no_process;
-        case Shown::no_permission:
-            return Look::no_permission;
-        case Shown::no_memory:
-            break;
-    }
-    return Look::no_stats;
-}
 
 Value value_of(const Field& field, const std::byte* record, size_t record_bytes) {
     Value value;
@@ -84,16 +68,34 @@ std::vector<SeenFailure> failures_of(std::byte* ring_bytes) {
 
 }  // namespace
 
-Look look_at(pid_t pid, Picture* out) {
-    Fd fd;
-    if (const Look found = find_segment(pid, &fd); found != Look::ok) return found;
-    out->pid = pid;
-    return look_into(fd.get(), out);
+Look open_segment(pid_t pid, Fd* out) {
+    const auto is_it = [pid](const Fd& fd) {
+        uint32_t owner = 0;
+        return read_at(fd.get(), offsetof(StatsHeader, pid), &owner, sizeof owner) && owner == own_number_of(pid);
+    };
+    switch (find_shown_memory(pid, kSegmentName, is_it, out)) {
+        case Shown::found:
+            return Look::ok;
+        case Shown::no_process:
+            return Look::no_process;
+        case Shown::no_permission:
+            return Look::no_permission;
+        case Shown::no_memory:
+            break;
+    }
+    return Look::no_stats;
 }
 
-Look look_into(int fd, Picture* out) {
+Look look_at(pid_t pid, Picture* out) {
+    Fd fd;
+    if (const Look found = open_segment(pid, &fd); found != Look::ok) return found;
+    out->pid = pid;
+    return look_into(fd.get(), 0, out);
+}
+
+Look look_into(int fd, size_t at, Picture* out) {
     auto bytes = std::make_unique<std::byte[]>(kRecordsAt);
-    if (!read_at(fd, 0, bytes.get(), kRecordsAt)) return Look::unreadable;
+    if (!read_at(fd, at, bytes.get(), kRecordsAt)) return Look::unreadable;
     const auto* h = reinterpret_cast<const StatsHeader*>(bytes.get());
     if (h->magic != kMagic || h->version != kVersion) return Look::unreadable;
     out->failures = failures_of(bytes.get() + kFailuresAt);
@@ -108,18 +110,32 @@ Look look_into(int fd, Picture* out) {
     if (record_bytes == 0 || record_bytes > kMostRecordBytes) return Look::ok;
     std::vector<std::byte> record(record_bytes);
     for (uint32_t i = 0; i < records; ++i) {
-        if (!read_at(fd, h->records_at + size_t{i} * record_bytes, record.data(), record_bytes)) break;
+        if (!read_at(fd, at + h->records_at + size_t{i} * record_bytes, record.data(), record_bytes)) break;
         Values vi = values_of(h->vi_fields, h->vi_field_count, record.data(), record_bytes);
         if (number_of(vi, "handle") != 0) out->vis.push_back(std::move(vi));
     }
     return Look::ok;
 }
 
+std::vector<std::byte> failures_part_of(int fd) {
+    std::vector<std::byte> bytes(kRecordsAt);
+    // Reading a memory file does not wait; that of anything else could.
+    if (::fcntl(fd, F_GET_SEALS) < 0 || !read_at(fd, 0, bytes.data(), bytes.size())) return {};
+    auto* h = reinterpret_cast<StatsHeader*>(bytes.data());
+    if (h->magic != kMagic || h->version != kVersion) return {};
+    h->record_count.store(0, std::memory_order_relaxed);
+    const auto& failures = reinterpret_cast<const FailureRing*>(bytes.data() + kFailuresAt)->records;
+    const bool failed = std::any_of(std::begin(failures), std::end(failures), [](const FailureRecord& r) {
+        return r.number.load(std::memory_order_relaxed) != 0 && r.kind != FailureKind::notice;
+    });
+    return failed ? bytes : std::vector<std::byte>();
+}
+
 std::vector<pid_t> visible_processes() {
     std::vector<pid_t> pids = all_processes();
     std::erase_if(pids, [](pid_t pid) {
         Fd unused;
-        return find_segment(pid, &unused) != Look::ok;
+        return open_segment(pid, &unused) != Look::ok;
     });
     return pids;
 }

@@ -5,11 +5,13 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/shm/fd.hpp"
 #include "core/stats/layout.hpp"
 
 namespace viaduct::stats {
@@ -42,9 +44,15 @@ struct Picture {
 
 enum class Look { ok, no_process, no_permission, no_stats, unreadable };
 
+// The segment of a process, for reading.
+Look open_segment(pid_t pid, Fd* out);
 Look look_at(pid_t pid, Picture* out);
-// The same of a segment that is open already; its owner may have ended.
-Look look_into(int fd, Picture* out);
+// The same of a segment, or of its first kRecordsAt bytes, that is open already and begins there; its owner may have
+// ended.
+Look look_into(int fd, size_t at, Picture* out);
+// The first kRecordsAt bytes of a segment, without its VIs: whose process it is, and why its calls failed. Empty: it is
+// none, or no call has failed. Does not wait, whatever the descriptor is.
+std::vector<std::byte> failures_part_of(int fd);
 // Processes of this user (of all users for root) that show something.
 std::vector<pid_t> visible_processes();
 

@@ -16,12 +16,13 @@ long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); 
 }  // namespace
 
 void asymmetric_barrier_init() {
-    [[maybe_unused]] static const bool once = [] {
-        const bool global = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
-        const bool own = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-        detail::light_needs_fence.store(!(global && own), std::memory_order_relaxed);
-        return true;
-    }();
+    // Not a guarded static: a child that is forked meanwhile would wait for ever for a thread that it does not have.
+    static constinit std::atomic<bool> done{false};
+    if (done.load(std::memory_order_acquire)) return;
+    const bool global = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+    const bool own = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    detail::light_needs_fence.store(!(global && own), std::memory_order_relaxed);
+    done.store(true, std::memory_order_release);
 }
 
 namespace {

@@ -75,7 +75,7 @@ void TunerClass::tell(const TunerRules& rules, const Choice& choice, size_t byte
         ++t.late;
     } else {
         ++t.told;
-        if (rules.judge == Judge::mean)
+        if (rules.statistic == Statistic::mean)
             t.time += time;
         else if (t.time == 0 || time < t.time)
             t.time = time;
@@ -84,7 +84,7 @@ void TunerClass::tell(const TunerRules& rules, const Choice& choice, size_t byte
 
 uint64_t TunerClass::time_of(const TunerRules& rules, uint32_t method) const {
     const Trial& t = trials_[method];
-    const uint64_t time = rules.judge == Judge::mean && t.told != 0 ? t.time / t.told : t.time;
+    const uint64_t time = rules.statistic == Statistic::mean && t.told != 0 ? t.time / t.told : t.time;
     return time * (100 + rules.methods[method].handicap);
 }
 

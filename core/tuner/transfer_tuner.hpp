@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which of several methods transfers take, learnt from transfers of the program itself: some go each method, the
-// fastest one is kept, and later they are tried anew, because processors of virtual machines are moved about. For each
-// power of two of their length. No clock, no memory, no lock: the caller says how long a transfer took. By one thread
-// at a time.
+// Which of several methods transfers use, learnt from the transfers of the program itself. For each power of two of
+// their length, some transfers try each method, the fastest method is kept, and the trials are repeated later, because
+// processors of virtual machines are moved. No clock, no memory, no lock: the caller says how long a transfer took. One
+// thread at a time.
 //
-// What trials may cost. A transfer of a trial that takes longer than TunerRules::late_ns and a nanosecond a byte is
-// late. A method that was late twice is not tried any more in this round; if another method was not late, it is left
-// out of the following 1, 3, 7 and then 15 rounds. Rounds are `first_pause` transfers apart at least, and so far that
-// what their transfers took longer than they would have taken the kept method is no more than kMostCost of the time
-// until the next one (or kLongestPauses times `longest_pause` transfers).
+// What trials may cost. A transfer of a trial is late if it takes longer than TunerRules::late_ns and a nanosecond for
+// each byte. A method that was late twice is not tried again in this round. If another method was not late, it is left
+// out of the next 1, 3, 7 and then 15 rounds. Between two rounds there are at least `first_pause` transfers, and so
+// many that the extra time of the round is at most kMostCost per cent of the time until the next one (but no more than
+// kLongestPauses times `longest_pause` transfers).
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct TunedMethod {
     bool after_others = false;  // is tried only where another one has just been in time: it needs a peer that looks
 };
 
-enum class Judge : uint8_t {
+enum class Statistic : uint8_t {
     least,  // the least time of each method counts: one transfer at a time is tried
     mean,   // of transfers that overlap two may end at once: what they took together counts
 };
@@ -35,7 +35,7 @@ enum class Judge : uint8_t {
 // The order of `methods` is that of preference while nothing is known.
 struct TunerRules {
     std::span<const TunedMethod> methods;
-    Judge judge = Judge::least;
+    Statistic statistic = Statistic::least;
     uint32_t gain = 5;  // per cent by which another method has to be better than the kept one
     // Transfers between two rounds; eight times as many each time the kept method is confirmed.
     uint32_t first_pause = 4096, longest_pause = 4096;

@@ -54,6 +54,11 @@ public:
     bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
     uint32_t size() const { return count_.load(std::memory_order_acquire); }
     uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
+    // How many entries have been taken out so far; wraps around.
+    uint32_t taken() {
+        const BiasedLockGuard held(lock_);
+        return head_;
+    }
 
     // Keeps the entries in order. False (nothing changed) when more than `entries` are held or memory is
     // short.

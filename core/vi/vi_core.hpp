@@ -52,11 +52,11 @@ struct alignas(128) WorkQueue {
     bool allocate(uint32_t depth_power_of_two);
     void clear() {
         posted = taken = completed = dequeued = 0;
-        forget_regions();
+        clear_regions();
     }
-    void forget_regions() {
-        descriptors.forget();
-        buffers.forget();
+    void clear_regions() {
+        descriptors.clear();
+        buffers.clear();
     }
 
     uint32_t depth() const { return mask + 1; }

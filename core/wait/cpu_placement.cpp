@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "core/wait/cpu_placement.hpp"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include <sstream>
 
 namespace viaduct {
 
 void CpuPlacement::place(size_t own, size_t count) {
-    static_assert(sizeof(Head) <= sizeof(Place));
+    static_assert(sizeof(OfferedMark) <= sizeof(Place));
     places_ = reinterpret_cast<Place*>(segment_.data() + sizeof(Place));
     own_ = own;
     count_ = count;
@@ -19,32 +16,27 @@ void CpuPlacement::place(size_t own, size_t count) {
 
 bool CpuPlacement::create(size_t own, size_t count) {
     leave();
-    if (::getrandom(&token_, sizeof token_, GRND_NONBLOCK) != sizeof token_) return false;
-    segment_ = Segment::create("cmpi-placement", bytes_for(count));
+    segment_ = offer_memory("cmpi-placement", bytes_for(count), &offer_);
     if (!segment_.valid()) return false;
-    reinterpret_cast<Head*>(segment_.data())->token = token_;
     place(own, count);
     return true;
 }
 
 std::string CpuPlacement::name() const {
     if (!segment_.valid()) return {};
-    return std::to_string(::getpid()) + ' ' + std::to_string(segment_.fd()) + ' ' + std::to_string(token_);
+    std::ostringstream words;
+    words << offer_.process << ' ' << offer_.descriptor << ' ' << offer_.device << ' ' << offer_.inode << ' '
+          << offer_.mark;
+    return words.str();
 }
 
 bool CpuPlacement::open(const std::string& name, size_t own, size_t count) {
     leave();
     std::istringstream words(name);
-    int pid = 0, fd = 0;
-    if (!(words >> pid >> fd >> token_)) return false;
-    const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
-    Fd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-    if (!opened.valid()) return false;
-    segment_ = Segment::map(std::move(opened), bytes_for(count), Segment::Access::read_write);
-    if (!segment_.valid() || reinterpret_cast<const Head*>(segment_.data())->token != token_) {
-        leave();
-        return false;
-    }
+    MemoryOffer offer;
+    if (!(words >> offer.process >> offer.descriptor >> offer.device >> offer.inode >> offer.mark)) return false;
+    if (open_offered(offer, bytes_for(count), &segment_) != Opened::ok) return false;
+    offer_ = offer;
     place(own, count);
     return true;
 }

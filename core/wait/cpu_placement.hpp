@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CPU placement: on which processor each of some processes that wait for each other ran last. Where they are more than
-// processors, one that waits for another one of its own processor has to give way at once, for until then that one
-// cannot run; one that is elsewhere may be running at this moment, and is worth a look. Only advice: a process
-// that computes may have been moved since, and what another process writes here can only cost time.
-// Bound: a wrong answer costs the message one yield. Off: no memory is made, and every answer is no.
+// CPU placement: on which processor each process of a group ran last, where the processes wait for each other. Where
+// there are more processes than processors, a process that waits for one on its own processor has to yield at once,
+// because the other one cannot run before. A process on another processor may be running now, so it is worth polling
+// for it. This is only advice: a process that computes may have been moved since, and what another process writes here
+// can only cost time. Bound: a wrong answer delays the message by one yield. Off: no memory is made, and every answer
+// is no.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/process/offered_memory.hpp"
 #include "core/shm/segment.hpp"
 
 namespace viaduct {
@@ -30,19 +32,17 @@ public:
     bool shared_with(size_t other);
 
 private:
-    struct Head {
-        uint64_t token;  // that of the name: a file may be another one by the time it is opened
-    };
     struct alignas(64) Place {
         std::atomic<uint32_t> cpu;  // number of the processor, and 1
     };
     static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
+    // The mark has the line in front.
     static size_t bytes_for(size_t count) { return sizeof(Place) * (count + 1); }
     void place(size_t own, size_t count);
 
     Segment segment_;
-    uint64_t token_ = 0;
+    MemoryOffer offer_;
     Place* places_ = nullptr;
     size_t own_ = 0;
     size_t count_ = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// See crowd_score.hpp (spec/performance R8).
 #include "core/wait/crowd_score.hpp"
 
 #include <sched.h>
@@ -43,7 +44,7 @@ void CrowdScore::yielded(int64_t took, int64_t now) {
 void switch_giving_way(bool on) { giving_way.store(on, std::memory_order_relaxed); }
 bool gives_way() { return giving_way.load(std::memory_order_relaxed); }
 
-bool crowded() { return crowd_score.many() || (crowd_score.some() && allowed_processors() == 1); }
+bool crowded() { return crowd_score.many() || (crowd_score.some() && allowed_processor_count() == 1); }
 
 void yield_processor() {
     const int64_t before = now_ns();
@@ -66,7 +67,7 @@ void between_polls() {
     thread_local int64_t next_probe = 0;
     const int64_t now = now_ns();
     if (now < next_probe) return;
-    next_probe = now + (allowed_processors() == 1 ? kProbeAlone : kProbeEvery);
+    next_probe = now + (allowed_processor_count() == 1 ? kProbeAlone : kProbeEvery);
     if (gives_way()) yield_processor();
 }
 

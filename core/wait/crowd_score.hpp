@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Crowd score: whether other threads need the processors of a polling loop, measured by how long its yields take. A
-// VIPL program that polls or waits uses it: without other threads it makes no system call but a yield of a
-// third of a microsecond every 200 us of polling.
-// Bound: a poll behind a message's back gives way for as long as the kernel lets the others run; a wait does so 64
-// times at most and then sleeps, to be woken by the message. Beside a computing thread there is one yield in 25 ms
-// at first, in 1.6 s later.
+// Crowd score: whether other threads need the processors of a polling loop, measured by how long its yields take
+// (spec/performance R8; docs/data-path.md, "Waiting"). VIPL's polls and waits use it. Without other threads a polling
+// loop makes two system calls: a yield of a third of a microsecond every 200 us, every 20 us where the thread may use
+// one processor only, and sched_getaffinity every 100 ms.
+// Bound: a message that comes while a poll yields is found when the kernel runs this thread again. A wait yields 64
+// times at most and then sleeps, to be woken by the message. Beside a computing thread there is one yield in 25 ms at
+// first, in 1.6 s later.
 #pragma once
 
 #include <atomic>
@@ -12,13 +13,14 @@
 
 namespace viaduct {
 
-// Any thread may ask and tell; what two tell at once may be lost, and is found out again.
+// Any thread, no lock. Of two yields that are counted at once one may be lost; later ones make up for it.
 class CrowdScore {
 public:
-    // A yield has taken so long, until `now`.
+    // Counts a yield that took `took` ns and ended at `now`. It was used when another thread ran meanwhile.
     void yielded(int64_t took, int64_t now = 0);
-    // Two yields that let another thread run make a crowd, one does where only one processor is allowed, and four
-    // that do not end it. To be bound to a processor is no crowd: ranks and servers are, each to one of its own.
+    // Each used yield adds 2 (at most 8), each unused one takes 1. Crowded: at 4, on one allowed processor at 2. A
+    // thread that is bound to one processor does not count as crowded for that: ranks and servers may each have their
+    // own.
     bool many() const { return score_.load(std::memory_order_relaxed) >= kCrowdAt; }
     bool some() const { return score_.load(std::memory_order_relaxed) >= kCrowdOnOneAt; }
     // The other threads keep the processor for a time slice: yields take long on average. False once in a while, so
@@ -41,7 +43,6 @@ private:
     static constexpr int64_t kSwitches = 4;  // two switches take longer than so many of those: a call whose code is in
                                              // no cache takes up to three, switches take six and more
 
-    // Rises by two when a yield has let another thread run, falls by one when not.
     std::atomic<int> score_{0};
     std::atomic<int64_t> quickest_{kPlainYield};
     std::atomic<int64_t> average_{0};  // of the last yields, ns
@@ -66,7 +67,8 @@ void between_polls();
 // As between_polls() found it last: one load, for polling loops between two rounds.
 inline std::atomic<bool> crowd_hint{false};
 
-// A wait that can sleep, while it lives: its looks are polls, and give way as such where that is good for it.
+// A wait of the calling thread that can sleep, while the object lives. Its looks are polls (between_polls, give_way),
+// but beside threads that compute they do not yield: the wait sleeps instead.
 class WaitThatCanSleep {
 public:
     WaitThatCanSleep() : told_(crowd_hint.load(std::memory_order_relaxed)) {

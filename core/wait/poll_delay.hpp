@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Poll delay: when a wait looks for the first time. A poll that finds nothing takes the cache line of the message
-// from its sender, which then has to fetch it back before it can write: an answer that is just being made comes
-// later for being looked for. One that is there already comes later for not being looked for. Which of both a
-// program's waits mostly are, its own time tells: now and then some in a row look at once and as many a moment later.
-// Bound: a message that is there is seen later by the moment that the caller waits (two pauses in libcmpi), where that
-// is quicker on the whole, and else in 64 of 4,224 waits.
+// Poll delay: when a wait polls for the first time. A poll that finds nothing takes the cache line of the message from
+// its sender, which then has to fetch it back before it can write. So an early poll delays an answer that is about to
+// be written, and a late poll delays an answer that is already there. Which case is more frequent in a program is
+// measured: now and then some waits in a row poll at once, as many others poll a moment later, and their times are
+// compared. Bound: where the delay is faster on the whole, a message that is there is seen later by that delay (two
+// pauses in libcmpi); elsewhere this happens in 64 of 4,224 waits only.
 #pragma once
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Spin limit: how long a wait looks before it gives way, where waiting threads are more than processors. Of two that
-// run at this moment the answer is quicker than giving way would be, and both go on for a whole time slice without the
-// kernel. Where the awaited process has no processor, as in a collective call of all, each look takes from it
-// the time it needs. Which it is the waits themselves tell: by when they ended.
-// Bound: a wait gives way after 8 to 64 looks, some tens of nanoseconds each; one that looks longest and finds
-// nothing, as every 32nd does at the least limit, gives way two to four microseconds later than it could.
+// Spin limit: how many polls a wait makes before it yields, where there are more waiting threads than processors. If
+// the awaited process runs at this moment, polling on is faster than a yield, and both processes go on for a whole time
+// slice without the kernel. If it has no processor, as in a collective call of all ranks, each poll takes processor
+// time that it needs. Which case holds is learnt from the waits: from the number of polls after which they ended.
+// Bound: a wait yields after 8 to 64 polls of some tens of nanoseconds each. A wait that makes the most polls and finds
+// nothing, as every 32nd does at the lowest limit, yields two to four microseconds later than it could.
 #pragma once
 
 #include <algorithm>
@@ -19,27 +19,27 @@ public:
     // time slice; the least are what a message needs that has left already.
     static constexpr unsigned kMost = 64;
     static constexpr unsigned kLeast = 8;
-    // After so many fruitless waits with the least limit one looks for long again.
+    // After so many expired waits with the least limit one looks for long again.
     static constexpr unsigned kBetweenTrials = 32;
 
     // Passes before giving way.
     unsigned limit() const { return limit_.load(std::memory_order_relaxed); }
     // What was waited for came after so many passes.
     void rewarded(unsigned passes) {
-        in_vain_.store(0, std::memory_order_relaxed);
+        expired_in_a_row_.store(0, std::memory_order_relaxed);
         const unsigned wanted = std::min(kMost, 4 * passes);
         if (wanted > limit()) limit_.store(wanted, std::memory_order_relaxed);
     }
     // All passes went by, and nothing had come.
-    void in_vain() {
+    void expired() {
         if (off_) return;
         unsigned next = std::max(kLeast, limit() / 2);
-        unsigned times = in_vain_.load(std::memory_order_relaxed) + 1;
+        unsigned times = expired_in_a_row_.load(std::memory_order_relaxed) + 1;
         if (times == kBetweenTrials) {
             times = 0;
             next = kMost;
         }
-        in_vain_.store(times, std::memory_order_relaxed);
+        expired_in_a_row_.store(times, std::memory_order_relaxed);
         limit_.store(next, std::memory_order_relaxed);
     }
 
@@ -51,7 +51,7 @@ public:
 
 private:
     std::atomic<unsigned> limit_{kMost};
-    std::atomic<unsigned> in_vain_{0};
+    std::atomic<unsigned> expired_in_a_row_{0};
     bool off_ = false;
 };
 

@@ -25,7 +25,7 @@ struct Attributes {
 };
 static_assert(sizeof(Attributes) == 56);
 
-// Any shorter wish is raised by the kernel to the shortest it grants (0.1 ms).
+// Any shorter slice is raised by the kernel to the shortest it grants (0.1 ms).
 constexpr uint64_t kShortest = 1;
 
 std::atomic<uint64_t> slice_before{0};  // 0: nothing was taken
@@ -62,8 +62,10 @@ void restore_in_child() {
 void take_short_slice() {
     Attributes attributes;
     if (slice_before != 0 || !read_slice(0, &attributes)) return;
-    static const bool watching = ::pthread_atfork(nullptr, nullptr, restore_in_child) == 0;
-    if (!watching) return;
+    // Not a guarded static: a child that is forked meanwhile would wait for ever for a thread that it does not have.
+    static constinit std::atomic<bool> watching{false};
+    if (!watching.load()) watching.store(::pthread_atfork(nullptr, nullptr, restore_in_child) == 0);
+    if (!watching.load()) return;
     const uint64_t before = attributes.runtime;
     if (!write_slice(0, &attributes, kShortest) || !read_slice(0, &attributes)) return;
     slice_taken = attributes.runtime;  // as the kernel has granted it

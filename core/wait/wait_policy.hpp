@@ -39,16 +39,16 @@ public:
         idle_ = 0;
     }
     // A pass has moved nothing. `crowded`: waiting threads are more than processors; it yields `yields` times then.
-    // `tired`: it has looked for long enough before. `here()`, called while it still looks: the awaited process
+    // `has_spun`: it has polled for long enough before. `here()`, called while it still looks: the awaited process
     // is on our processor, and cannot run until we give way.
     template <class Here>
-    Step next(bool crowded, unsigned yields, bool tired, Here here) {
+    Step next(bool crowded, unsigned yields, bool has_spun, Here here) {
         count(crowded);
         // That says nothing about how long to look for running threads.
         if (crowded && idle_ <= limit_ && here()) idle_ = limit_ + 1;
-        if (crowded && idle_ == limit_) spins_.in_vain();
-        if (idle_ < limit_ && !tired) return Step::pause;
-        if (tired || contention_.computes()) return Step::sleep;
+        if (crowded && idle_ == limit_) spins_.expired();
+        if (idle_ < limit_ && !has_spun) return Step::pause;
+        if (has_spun || contention_.computes()) return Step::sleep;
         if (!crowded) return idle_ % kPassesBetweenYields == 0 ? Step::ask : Step::pause;
         return idle_ < limit_ + yields ? Step::yield : Step::sleep;
     }

@@ -102,6 +102,14 @@ VIP_RETURN VipxQueryAtomicScope(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Processor
 VIP_RETURN VipxQueryPinned(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Pinned);
 
 /*
+ * Whether polls of a NIC's queues (VipCQDone, VipSendDone, VipRecvDone) that find nothing give the processor away
+ * where other threads need it, as they do from VipOpenNic on. VIP_FALSE: they never do; for programs that give way
+ * themselves between polls, above all those that poll with a lock held. Calls that wait are as before. Any thread.
+ * SUCCESS, INVALID_PARAMETER (dead handle).
+ */
+VIP_RETURN VipxSetGiveWay(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN On);
+
+/*
  * Post Count descriptors at once: what as many calls of VipPostSend (VipPostRecv) in the order of the array do, but the
  * VI is looked up and locked, and the NIC told, once. All descriptors lie in the memory of MemoryHandle. The first one
  * that the single call would refuse, by its address or because the queue is full, has the same effect as there, and

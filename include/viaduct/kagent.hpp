@@ -10,8 +10,8 @@
 // for a process in a PID namespace that the agent does not see. The kernel's credentials (SO_PEERCRED) name the
 // user, unless the agent's user namespace has no number for that user: then the session counts as a user of its own.
 // When the socket closes, everything the session owned is released at once. Requests carry a ticket chosen by the
-// client (non-zero); answers repeat it. Requests may be answered in any order: kConnWait and friends are answered
-// when decided.
+// client (non-zero); answers repeat it. Requests may be answered in any order: those that make connections are
+// answered when their connection is decided.
 //
 // Versions: the first message is kHello with the lowest and highest version the client speaks. The agent
 // answers kWelcome with the highest common one, or kError/Status::version and its own range, and closes. A client that
@@ -42,11 +42,12 @@ enum class Type : uint16_t {
     kLease,        // Lease            kLeaseGrant | kError(out_of_resources)
     kConnWait,     // ConnWait         kIncoming | kError
     kConnRequest,  // ConnRequest      kJoined + fds | kError(no_match, rejected, timeout, ...)
-    kConnPeer,     // ConnRequest      kJoined + fds | kError(timeout, mismatch_*, ...)
+    kConnPeer,     // ConnRequest      kJoined + fds, then kDone | kError(rejected); or kError(timeout, mismatch_*, ...)
     kConnAccept,   // ConnAccept       kJoined + fds | kError(timeout: requester has left; invalid: no such
                    // incoming; mismatch_*: the incoming stays valid)
-    kConnConfirm,  // ConnConfirm      kDone | kError(timeout: the acceptor has given up). The requester has mapped
-                   // and attached: the acceptor is told now. With ticket 0 there is no answer
+    kConnConfirm,  // ConnConfirm      kDone: the acceptor's kJoined has left the agent | kError(timeout: the acceptor
+                   // has given up; invalid: it is no connection of this agent). The requester has mapped and
+                   // attached: the acceptor is told now. With ticket 0 there is no answer
     kConnReject,   // IncomingRef      kDone | kError(invalid). In place of a kConnConfirm, with the number of the
                    // connection: the requester cannot take it up, and the acceptor is told so
     kCancel,  // Cancel           kDone (the other ticket was cancelled and gets no answer) | kError(closed)
@@ -56,6 +57,13 @@ enum class Type : uint16_t {
     kNameAdd,        // NameText         kDone; a name of this session for its NICs, removed with the session
     kStatus,         // Empty            kStatusText (JSON of sessions, NICs, connections the caller may see)
     kShutdown,       // Empty            kDone; same user or root only: leave as soon as answered
+    kShowStats,      // Empty + fd      kDone | kError; the session's statistics segment (core/stats/layout.hpp), for
+                     // reading. When the session ends, its failures are kept for a while (agent.ended_ms)
+    kListEnded,      // EndedQuery       kEndedList + fd | kDone when none; of processes that the caller may see
+    kTrace,          // Empty + 2 fds    kDone | kError(no_match: it is no process of this agent, denied: another
+                     // user's, not_done: it is recorded already); the statistics segment of a process, which tells
+                     // it from others, and memory for its record (core/trace/events.hpp), sealed against shrinking.
+                     // One process at a time; it ends with the session of either
     // agent -> client
     kWelcome = 100,  // Welcome
     kError,          // Error
@@ -71,6 +79,9 @@ enum class Type : uint16_t {
     kStatusText,  // text, NUL-terminated; when it says "complete": false, a descriptor with the whole text follows
     kLeaving,     // Empty; ticket 0: the agent is leaving in good order, connect to the next one when needed
     kNicDown,     // ContextRef; ticket 0: the NIC has failed or its link was taken down
+    kEndedList,   // EndedEntry, several, the oldest first; the file has the bytes of each, one behind the other
+    kTraceWanted,  // Empty + fd; ticket 0: record into that memory
+    kTraceOver,    // Empty; ticket 0: the recorded process has ended; told to that process: record no more
 };
 
 struct MailHeader {
@@ -209,10 +220,15 @@ struct Cancel {
 
 // One end of a new connection. Order of events for client/server: the requester gets kJoined first, maps,
 // marks itself attached in the segment and sends kConnConfirm; only then the acceptor gets its kJoined. A
-// requester whose confirmation came too late is told so and undoes what it did. So no connection is ever half-open.
-// Peer-to-peer: both get it at once, and neither after its timeout. An end that has given up before it reads its
-// kJoined undoes it: a requester by kConnReject, any other by marking its end closed in the segment. Likewise a
-// kIncoming without a waiter is rejected.
+// requester whose confirmation came too late is told so and undoes what it did. Peer-to-peer: both get it at once, and
+// neither after its timeout.
+// An end is connected once it knows that the other one will read its kJoined, whatever becomes of the agent: the
+// acceptor by its own kJoined, a requester and a peer by the kDone that the agent sends when the other end's kJoined
+// has left it. An end that is not told so because the agent has ended asks the next agent, unless the other one is
+// connected: they agree by a word of the segment (providers/paramnet/outcome.hpp). So no connection is ever half-open.
+// An end that has given up before it reads its kJoined undoes it: a requester by kConnReject, any other in the segment.
+// Likewise a kIncoming without a waiter is rejected. The numbers of incoming requests and connections mean nothing to
+// another agent.
 struct Joined {
     uint64_t connection_id = 0;
     uint64_t segment_bytes = 0;
@@ -220,13 +236,27 @@ struct Joined {
     uint64_t peer_words[8] = {};  // the peer's OpenNic::provider_words
     uint32_t peer_endpoint_words[6] = {};
     uint32_t side = 0;  // 0 requester, 1 acceptor; peer-to-peer: decided by the agent
-    uint32_t same_process = 0;
+    uint16_t same_process = 0;
+    uint16_t told_later = 0;  // kDone or kError follows under the same ticket
     int32_t peer_pid = 0;  // in the agent's PID namespace, 0 where it is not seen: for people
     uint32_t peer_uid = 0;
     EndAddress remote;              // the peer's local address
     ViTraits traits;                // the peer's
     uint32_t descriptor_count = 0;  // of the peer's OpenNic descriptors that follow the segment
     uint32_t same_user = 0;         // of both ends, whatever number either has for him
+};
+
+struct EndedQuery {
+    int32_t pid = 0;  // of this process; 0: of all
+    uint32_t reserved = 0;
+};
+
+// The beginning of the statistics segment of a process that has ended: header and failures.
+struct EndedEntry {
+    int32_t pid = 0;  // in the agent's PID namespace, 0 where it was not seen
+    uint32_t uid = 0;
+    uint32_t ago_ms = 0;  // since it has ended
+    uint32_t bytes = 0;
 };
 
 struct NameLookup {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The provider contract: what a NIC driver is to Viaduct. A provider is one shared object,
-// <libdir>/viaduct/<name>.so, that exports `viaduct_provider_v1`, a constant table. It has two halves. The
-// control half runs in the kernel agent: which NICs exist, why one cannot be used, how two local ends are
-// joined. The data half runs in the application, under the user agent: it moves data between the work queues
-// of core/vi. Operations a provider does not have are null; the loader fills them with honest "not supported"
-// ones, so that no caller tests for null, or for the name of a provider.
+// The provider contract: the interface between Viaduct and the driver of a NIC. A provider is one shared object,
+// <libdir>/viaduct/<name>.so, that exports `viaduct_provider_v1`, a constant table. The table has two halves. The
+// control half runs in the kernel agent: which NICs exist, why one cannot be used, how two local ends are joined. The
+// data half runs in the application, under the user agent: it moves data between the work queues of core/vi.
+// Operations that a provider does not have are null. The loader replaces them by operations that answer
+// "not supported", so that no caller tests for null, or for the name of a provider.
 //
 // Threads and locks (the whole rule):
-//   - Operations marked [S] are called with vi.send.lock held, [R] with vi.recv.lock, [RS] with both, the
-//   others with none.
-//   - Lock order: recv before send; an [R] operation may take send.lock itself, an [S] operation never takes
-//   recv.lock.
-//   - Nothing on [S], [R] or poll_group may make a system call, allocate or block, except where it says so.
-//   - A provider that finds a connection broken calls vi.mark_broken(why); the user agent settles it after
-//   the call. poll_group and
-//     threads of the provider's own call vi.events->settle(vi) themselves, holding no lock.
-// Ownership: ViCore belongs to the user agent and outlives its Endpoint. NicContext, Group, Endpoint,
-// ConnectOp belong to the provider. Sources: spec/architecture 4, spec/adi N1-N16, N42-N45, B9-B15,
-// T1-T9.
+//   - Operations marked [S] are called with vi.send.lock held, [R] with vi.recv.lock, [RS] with both, the others with
+//     none.
+//   - Lock order: recv before send. An [R] operation may take send.lock itself, an [S] operation never takes recv.lock.
+//   - No operation marked [S] or [R], and not poll_group, makes a system call, allocates or blocks, except where its
+//     comment says so.
+//   - A provider that finds a connection broken calls vi.mark_broken(why); the user agent settles it after the call.
+//     poll_group and threads of the provider's own call vi.events->settle(vi) themselves, holding no lock.
+// Units: times are nanoseconds of CLOCK_MONOTONIC, lengths are bytes. Errors: Status (viaduct/types.hpp); what an
+// operation answers besides ok is in its comment.
+// Ownership: ViCore belongs to the user agent and outlives its Endpoint. NicContext, Group, Endpoint and ConnectOp
+// belong to the provider. Sources: spec/architecture 4, spec/adi N1-N16, N42-N45, B9-B15, T1-T9.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ using Deadline = int64_t;
 inline constexpr Deadline kNever = INT64_MAX;
 inline constexpr Deadline kOnlyConnected = 0;  // of an agent call: see UserAgent::agent_start
 
-// What is coming, said before anything is opened (spec/adi N5, N6, N8).
+// What the job will need, told before anything is opened; all 0: not known (spec/adi N5, N6, N8).
 struct Hints {
     uint32_t expected_peers = 0;
     uint32_t expected_depth = 0;
@@ -55,7 +55,6 @@ struct Hints {
 };
 
 // ---- control half: in the agent
-// -------------------------------------------------------------------------------------------
 
 // A NIC the provider looked at but cannot offer, and what the user can do about it.
 struct Rejection {
@@ -99,17 +98,16 @@ struct ControlOps {
 };
 
 // ---- data half: in the application
-// ------------------------------------------------------------------------------------------
 
 // The user agent's services for a provider.
 class UserAgent {
 public:
-    // Agent calls: start sends a request of the agent protocol, await waits for its answer (not_done at the
-    // deadline, the request stays; broken when the agent died: send again, a new agent has been started by
-    // then), abandon drops a request: should its answer come all the same, `late` is called with it once,
-    // on any thread and with no lock held, to undo what it says. Where start has to find an agent first it
-    // ends by the deadline (a moment later at most, and within seconds in any case: timeout); with
-    // kOnlyConnected it does not look for one: for requests that mean nothing to another agent.
+    // Agent calls, on any thread. start sends a request of the agent protocol. await waits for its answer. not_done:
+    // the deadline has passed, and the request stays. broken: the agent has died; the caller sends the request again,
+    // and a new agent has been started by then. abandon drops a request. If its answer comes all the same, `late` is
+    // called with it once, on any thread and with no lock held, to undo what the answer says. Where start has to find
+    // an agent first, it ends by the deadline (timeout: a moment later at most, and within seconds in any case). With
+    // kOnlyConnected it does not look for an agent: for requests that mean nothing to another agent.
     using LateAnswer = void (*)(UserAgent&, Mail&, uint64_t argument);
     virtual Status agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) = 0;
     virtual Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) = 0;
@@ -173,7 +171,7 @@ struct DataOps {
     Status (*endpoint_create)(NicContext*, const EndpointArgs&, Endpoint** out);
     void (*endpoint_destroy)(Endpoint*);  // not connected
 
-    // Connecting (asynchronous inside; N13-N15). Every op ends by connect_finish.
+    // Connecting, asynchronous inside (spec/adi N13-N15). Each operation begins an attempt, and connect_finish ends it.
     Status (*listen)(NicContext*, const EndAddress& local, Deadline, ConnectOp** out);
     Status (*request)(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote,
                       const ViTraits&, Deadline, ConnectOp** out);
@@ -184,28 +182,28 @@ struct DataOps {
     // Waits until the attempt is decided or the deadline. not_done: still open. ok: the endpoint is bound to
     // its peer, but not started.
     Status (*connect_await)(ConnectOp*, Deadline, ConnectResult*);
-    // Ends the attempt whatever its state. Returns ok when it had succeeded after all (result filled), else
-    // why not. Never half-open.
+    // Ends the attempt whatever its state. Returns ok when the attempt has succeeded after all (the result is filled),
+    // else why it has not. No connection is left half-open.
     Status (*connect_finish)(ConnectOp*, ConnectResult*);
 
     // Connected life
     void (*start)(ViCore&);  // [RS] state is Connected now: publish posted receives, let traffic flow
-    // [RS] The connection is about to end, by this end or because it is broken: takes in what has arrived (its
-    // receives complete as ever) and, unless it is broken, moves what is queued for sending. not_done: sends are
-    // left that the peer may yet take, or what has arrived cannot be had at this moment; the user agent gives up
-    // the locks and calls again, for a bounded time. Never waits.
+    // [RS] The connection is about to end, by this end or because it is broken: places what has arrived (the receives
+    // complete as usual) and, unless the connection is broken, moves what is queued for sending. not_done: sends are
+    // left that the peer may still take, or data that has arrived cannot be read at this moment. The user agent then
+    // releases the locks and calls again, for a bounded time. Never waits.
     Status (*finish_traffic)(ViCore&);
-    // [RS] quiesce: after it returns nothing on behalf of this VI writes consumer memory any more. Tells the
-    // peer. Bounded; may block briefly. Descriptors are left to the user agent to flush.
+    // [RS] Ends the connection and tells the peer. When it has returned, nothing writes to the program's memory on
+    // behalf of this VI. May block for a short, bounded time. The user agent flushes the descriptors that are left.
     void (*disconnect)(ViCore&);
     void (*kick_send)(ViCore&);  // [S] send.posted has grown
     // [R] recv.posted has grown, on a connected VI or while it connects: the peer may start earlier than we
     // do and send what these receives are meant for. No message may fail to find a receive that was kicked
     // before it was sent. Providers whose senders wait for the peer's start leave it to start.
     void (*kick_recv)(ViCore&);
-    // [S] an RDMA write of two pieces past the queue, if it can be done at once; else not_done; optional.
+    // [S] An RDMA write of two pieces, without the queue. not_done: it cannot be done at once. Optional.
     Status (*write_now)(ViCore&, const _VIPX_WRITE&);
-    // [S] where such a write of so many bytes to that address would store them, in this process; not_done; optional.
+    // [S] Where in this process such a write of `bytes` to that address would store them. not_done: nowhere. Optional.
     Status (*mapped_at)(ViCore&, uint32_t handle, uint64_t address, uint64_t bytes, void** here);
     void (*poll_send)(ViCore&);  // [S] move backlog, find acknowledgements
     void (*poll_recv)(ViCore&);  // [R] take what has arrived

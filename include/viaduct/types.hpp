@@ -10,7 +10,7 @@
 
 namespace viaduct {
 
-// Every way an operation of ours can end. The C boundary maps it to the VIP_RETURN of the call
+// How an operation of the library can end. The C boundary maps it to the VIP_RETURN of the call
 // (vipl/status.cpp); each value has one meaning. Sources: spec/adi N42-N45 (broken, closed, not_supported,
 // invalid), spec/adi B14 (too_large), spec/adi B15 (misaligned), spec/header 4.
 enum class [[nodiscard]] Status : int32_t {
@@ -79,8 +79,8 @@ enum Capability : uint32_t {
     kCapOwnWakeup = 1u << 4,    // sleeping threads are woken by the NIC itself
     kCapLocalOnly = 1u << 5,    // reaches this host only; its connections are matched by the agent
     kCapFaultPlan = 1u << 6,    // accepts a seeded fault plan per connection
-    kCapAtomicsGlobal = 1u << 7,  // and nothing of a processor comes between either
-    kCapUnpinned = 1u << 8,  // finds registered memory by its virtual address in the moment of each transfer
+    kCapAtomicsGlobal = 1u << 7,  // processors may use their own atomic instructions on the same words
+    kCapUnpinned = 1u << 8,  // finds registered memory by its virtual address at each transfer
 };
 
 // Limits of one kind of operation (spec/adi B13). Zero max_bytes: the operation does not exist.
@@ -100,7 +100,7 @@ struct Profile {
     uint32_t reserved = 0;
 };
 
-// Everything a NIC says of itself. Static from discovery to the end, except `link_up`.
+// What a NIC says of itself. All of it but `link_up` is constant. Sizes are in bytes; spec/limits 9 has the limits.
 struct NicInfo {
     char name[kNicNameBytes] = {};  // canonical, for example "paramnet0"
     char provider[32] = {};

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "core/process/never_destroyed.hpp"
+
 namespace viaduct::mpi {
 namespace {
 
-Immortal<ObjectTable<Keyval, HandleType::keyval>> keyvals;
+NeverDestroyed<ObjectTable<Keyval, HandleType::keyval>> keyvals;
 
 void unreference(Keyval* keyval) {
     if (--keyval->references == 0) {
@@ -125,6 +127,11 @@ int keyval_free(int* handle, HandleType object) {
     }
     *handle = MPI_KEYVAL_INVALID;
     return MPI_SUCCESS;
+}
+
+bool keyval_is_kept(int handle) {
+    const Keyval* found = keyvals->find(handle);
+    return found && !found->freed;
 }
 
 void deliver(const AttributeSet::Value& value, AttributeKind wanted, void* out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Attributes: values that a program hangs on communicators and datatypes under keys of its own, with callbacks when the
-// object is duplicated or freed. Called with the engine's lock held; callbacks may call MPI again.
+// Attributes: values that a program attaches to communicators and datatypes under keys of its own, with callbacks when
+// the object is duplicated or freed. Called with the engine's lock held; callbacks may call MPI again.
 #pragma once
 
 #include <mpi.h>
@@ -55,6 +55,8 @@ class AttributeSet {
 // The key of a handle when it belongs to this kind of object, else null. A freed key lives on in its values.
 Keyval* keyval_of(int handle, HandleType object);
 [[nodiscard]] int keyval_free(int* handle, HandleType object);
+// Whether the program has a key of any kind of object by this handle, and has not freed it.
+bool keyval_is_kept(int handle);
 
 // Hands a stored value to a caller that expects `wanted`.
 void deliver(const AttributeSet::Value& value, AttributeKind wanted, void* out);

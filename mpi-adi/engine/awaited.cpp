@@ -14,18 +14,19 @@ int rank_in_job(const process_t& process) {
     return number < world().size ? number : -1;
 }
 
-void add_all_of(const mpip_comm& way, const process_t* but, Awaited& what) {
+void add_all_of(const mpip_comm& device_comm, const process_t* but, Awaited& what) {
     what.any = true;
-    for (int rank = 0; rank < way.c_size; rank++)
-        if (way.c_procs[rank] != but) what.add(rank_in_job(*way.c_procs[rank]));
+    for (int rank = 0; rank < device_comm.c_size; rank++)
+        if (device_comm.c_procs[rank] != but) what.add(rank_in_job(*device_comm.c_procs[rank]));
 }
 
 const process_t* own_process() { return world().processes[static_cast<size_t>(world().rank)]; }
 
-WaitKind kind_of(const mpip_comm& way, bool sends) {
-    if (way.c_rcvctxt == kJobContext) return WaitKind::finalize;
-    const bool own_bits = (way.c_rcvctxt >> 61 & 3) != 0;  // of the channels of kContextOf that have bits of their own
-    if (!own_bits && (way.c_rcvctxt & 1) != 0) return WaitKind::collective;
+WaitKind kind_of(const mpip_comm& device_comm, bool sends) {
+    if (device_comm.c_rcvctxt == kJobContext) return WaitKind::finalize;
+    const bool own_bits =
+        (device_comm.c_rcvctxt >> 61 & 3) != 0;  // of the channels of kContextOf that have bits of their own
+    if (!own_bits && (device_comm.c_rcvctxt & 1) != 0) return WaitKind::collective;
     return sends ? WaitKind::send : WaitKind::receive;
 }
 
@@ -64,6 +65,12 @@ void add_awaited_member(const Comm& comm, int rank, Awaited& what) {
     what.context = comm.recv_context;
     what.transport = comm.peers[rank]->p_proto->pt_name;
     what.add(rank_in_job(*comm.peers[rank]));
+}
+
+void add_awaited_members(const Comm& comm, Awaited& what) {
+    what.kind = WaitKind::window;
+    what.context = comm.recv_context;
+    add_all_of(comm.channels[0], own_process(), what);
 }
 
 }  // namespace viaduct::mpi

@@ -3,9 +3,11 @@
 #include "mpi-adi/engine/bsend.hpp"
 
 #include <cstring>
+#include <string>
 
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/failure.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -21,16 +23,29 @@ size_t charge_for(uint64_t bytes) { return bytes + MPI_BSEND_OVERHEAD; }
 
 bool has_room(uint64_t bytes) { return buffer.attached && buffer.used + charge_for(bytes) <= buffer.bytes; }
 
+std::string why_no_room(uint64_t bytes) {
+    if (!buffer.attached) return "No buffer is attached: MPI_Buffer_attach one first";
+    return "Insufficient space in the attached buffer: the message needs " + std::to_string(charge_for(bytes)) +
+           " bytes (MPI_BSEND_OVERHEAD with it), " + std::to_string(buffer.used) + " of " +
+           std::to_string(buffer.bytes) + " are in use";
+}
+
 }  // namespace
 
 int attach_buffer(void* address, size_t bytes) {
-    if (buffer.attached) return MPI_ERR_BUFFER;
+    if (buffer.attached) {
+        note_detail("A buffer is attached already: MPI_Buffer_detach it first");
+        return MPI_ERR_BUFFER;
+    }
     buffer = {true, address, bytes, 0};
     return MPI_SUCCESS;
 }
 
 int detach_buffer(void** address, size_t* bytes) {
-    if (!buffer.attached) return MPI_ERR_BUFFER;
+    if (!buffer.attached) {
+        note_detail("No buffer is attached");
+        return MPI_ERR_BUFFER;
+    }
     progress_until([] { return buffer.used == 0; });
     *address = buffer.address;
     *bytes = buffer.bytes;
@@ -41,7 +56,10 @@ int detach_buffer(void** address, size_t* bytes) {
 int buffered_send(Comm& comm, int peer, int tag, const Payload& payload) {
     if (peer == MPI_PROC_NULL) return MPI_SUCCESS;
     if (!has_room(payload.bytes)) progress();
-    if (!has_room(payload.bytes)) return MPI_ERR_BUFFER;
+    if (!has_room(payload.bytes)) {
+        note_detail(why_no_room(payload.bytes));
+        return MPI_ERR_BUFFER;
+    }
 
     Request* request = new_request(Request::Kind::send);
     request->comm = &comm;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Buffered sends. The program's buffer says how much may be on its way at once; the copies themselves lie in
-// memory of our own, so that nothing fragments and a buffer of any alignment will do.
+// Buffered sends. The program's buffer limits how much may be under way at once. The copies themselves lie in memory of
+// the library, so that nothing fragments and a buffer of any alignment will do.
 #pragma once
 
 #include "mpi-adi/engine/request.hpp"

@@ -100,17 +100,17 @@ std::string own_processors() {
     return mask;
 }
 
-// Ranks that were bound to processors of their own are not crowded, however many they are.
+// Ranks that are bound to processors of their own are not crowded, however many they are.
 bool is_crowded(std::string_view own, const std::string_view* others, size_t count) {
     int processors = 0;
     for (size_t i = 0; i < own.size(); i++) processors += std::popcount(byte_at(own, i));
-    int rivals = 0;
+    int sharing = 0;
     for (size_t rank = 0; rank < count; rank++) {
         bool meets = false;
         for (size_t i = 0; i < own.size(); i++) meets |= (byte_at(own, i) & byte_at(others[rank], i)) != 0;
-        rivals += meets ? 1 : 0;
+        sharing += meets ? 1 : 0;
     }
-    return rivals > processors;
+    return sharing > processors;
 }
 
 }  // namespace viaduct::mpi

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "core/process/never_destroyed.hpp"
+#include "mpi-adi/engine/check/check.hpp"
 #include "mpi-adi/engine/dynamic/processes.hpp"
 #include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/robust/control.hpp"
@@ -14,8 +16,8 @@
 namespace viaduct::mpi {
 namespace {
 
-Immortal<ObjectTable<Communicator, HandleType::comm>> comms;
-Immortal<ObjectTable<Errhandler, HandleType::errhandler>> errhandlers;
+NeverDestroyed<ObjectTable<Communicator, HandleType::comm>> comms;
+NeverDestroyed<ObjectTable<Errhandler, HandleType::errhandler>> errhandlers;
 
 Communicator* the_world = nullptr;
 Communicator* the_self = nullptr;
@@ -94,13 +96,17 @@ std::string name_of_context(uint64_t context) {
             }
         }
     };
-    for (const Communicator* comm : {the_world, the_self}) {
+    for_each_comm(take);
+    return name;
+}
+
+void for_each_comm(const std::function<void(Communicator&)>& each) {
+    for (Communicator* comm : {the_world, the_self}) {
         if (comm) {
-            take(*comm);
+            each(*comm);
         }
     }
-    comms->for_each(take);
-    return name;
+    comms->for_each(each);
 }
 
 Communicator* world_comm() { return the_world; }
@@ -200,12 +206,15 @@ int mpi_setup() {
     return MPI_SUCCESS;
 }
 
-int mpi_teardown() {
+int mpi_teardown(bool session_is_open) {
     // MPI 3.1, 8.7.1: first the attributes of MPI_COMM_SELF, the last one set first.
     for (Communicator* comm : {the_self, the_world}) {
         if (int error = comm->attributes.clear(comm->handle)) {
             return error;
         }
+    }
+    if (checking::on) {
+        checking::at_end(session_is_open);
     }
     for (Communicator** comm : {&the_self, &the_world}) {
         Communicator* ending = *comm;
@@ -269,7 +278,7 @@ int tell(Comm* base, int code, const char* function) {
 }
 
 int raise(Comm* comm, int code, const char* function) {
-    return code == MPI_SUCCESS
+    return code <= MPI_SUCCESS  // see publish()
                ? code
                : note_failure([](void* object, int error, const char* name) {
                      return tell(static_cast<Comm*>(object), error, name);

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <climits>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,10 @@ constexpr int kMaxTag = INT_MAX;
 constexpr int kMaxOwnTag = 0x1fffffff;
 constexpr int kPartTags = 0x20000000;
 
+namespace coll {
+struct NodeColl;
+}
+
 struct Communicator : Comm {
     MPI_Comm handle = MPI_COMM_NULL;
     Group* local = nullptr;
@@ -38,6 +43,8 @@ struct Communicator : Comm {
     Communicator* around = nullptr;  // of such a local half: the inter-communicator
     // The file whose private communicator this is: errors are told to its handler.
     MPI_File file = MPI_FILE_NULL;
+    std::shared_ptr<coll::NodeColl> node;  // the way of collective calls through memory, once there is one
+    bool node_was_tried = false;
     int collective_tag = 0;  // of the next collective call: all processes make them in one order
     std::vector<process_t*> processes;  // what Comm::peers shows
 
@@ -46,12 +53,15 @@ struct Communicator : Comm {
         collective_tag = (collective_tag + 1) & kMaxOwnTag;
         return tag;
     }
-    // A call that failed by its arguments was none: the next one is this process's part of what the others do now.
+    // A call that failed by its arguments takes part in nothing: the next call of this process is the one that the
+    // other processes make now.
     void give_back_tag(int tag) { collective_tag = tag; }
 };
 
 // The communicator of a handle, or null.
 Communicator* comm_of(MPI_Comm handle);
+// World, self and those that the program has made, as long as it has their handles.
+void for_each_comm(const std::function<void(Communicator&)>& each);
 // The name of the communicator that a context belongs to, with a number when it has none.
 std::string name_of_context(uint64_t context);
 Communicator* world_comm();  // null outside of MPI_Init and MPI_Finalize
@@ -71,7 +81,7 @@ Communicator* make_intra(Group* group, uint64_t context, const Communicator* par
 Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uint64_t send_context,
                          const Communicator* parent);
 
-// Takes over the hints that mean something, those of the MPI standard; others are ignored, as it allows.
+// Takes over the hints of the MPI standard that have an effect; others are ignored, as the standard allows.
 void add_hints(const Info& given, std::unique_ptr<Info>& hints);
 
 // Runs the attributes' delete functions and drops the program's reference.
@@ -79,6 +89,6 @@ void add_hints(const Info& given, std::unique_ptr<Info>& hints);
 
 // MPI_COMM_WORLD and MPI_COMM_SELF, at the start and the end of MPI.
 [[nodiscard]] int mpi_setup();
-[[nodiscard]] int mpi_teardown();
+[[nodiscard]] int mpi_teardown(bool session_is_open);
 
 }  // namespace viaduct::mpi

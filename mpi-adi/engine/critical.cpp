@@ -21,7 +21,7 @@ std::atomic<uint32_t> word{kFree};
 std::atomic<uint32_t> wanting{0};   // threads that found it held
 std::atomic<uint32_t> starving{0};  // of them, those that have waited for long
 std::atomic<uint32_t> turns{0};     // counts how often one of them got it
-std::atomic<uint32_t> polite{0};    // threads that wait for another thread to have a turn
+std::atomic<uint32_t> yielding{0};    // threads that wait for another thread to have a turn
 std::atomic<const void*> owner{nullptr};
 uint32_t depth = 0;  // of the owner
 
@@ -64,7 +64,7 @@ void wait_for_lock() {
     if (starves) starving.fetch_sub(1, std::memory_order_relaxed);
     wanting.fetch_sub(1, std::memory_order_relaxed);
     turns.fetch_add(1, std::memory_order_seq_cst);
-    if (polite.load(std::memory_order_seq_cst) != 0) futex_wake(turns, INT_MAX, false);
+    if (yielding.load(std::memory_order_seq_cst) != 0) futex_wake(turns, INT_MAX, false);
 }
 
 void lock() {
@@ -100,6 +100,20 @@ void EngineLock::acquire() {
     calls_.store(calls() + 1, std::memory_order_relaxed);
 }
 
+bool EngineLock::acquire_within(int64_t nanoseconds) {
+    if (is_mine()) return false;
+    const int64_t end = now_ns() + nanoseconds;
+    for (uint32_t expected = kFree; !word.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
+                                                                  std::memory_order_relaxed);
+         expected = kFree) {
+        if (now_ns() > end) return false;
+        sleep_ns(kBesideStarving);
+    }
+    owner.store(self(), std::memory_order_relaxed);
+    depth = 1;
+    return true;
+}
+
 void EngineLock::release() {
     if (--depth != 0) return;
     const bool leaves_work = progress_thread_is_wanted();
@@ -122,10 +136,10 @@ void EngineLock::take_back(uint32_t mine) {
 bool EngineLock::give_turn() {
     if (!enabled() || wanting.load(std::memory_order_relaxed) == 0) return false;
     const uint32_t seen = turns.load(std::memory_order_relaxed);
-    polite.fetch_add(1, std::memory_order_seq_cst);
+    yielding.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t mine = let_go();
     futex_wait(turns, seen, kLong, false);
-    polite.fetch_sub(1, std::memory_order_relaxed);
+    yielding.fetch_sub(1, std::memory_order_relaxed);
     take_back(mine);
     return true;
 }

@@ -17,15 +17,18 @@ public:
     static bool enabled() { return enabled_.load(std::memory_order_relaxed); }
     static void acquire();
     static void release();
+    // For the end of the process, which must come: false when another thread keeps the lock for so long, or when this
+    // thread has it, in the middle of a call.
+    [[nodiscard]] static bool acquire_within(int64_t nanoseconds);
     // Lets go of it, however often this thread has it, and takes it back.
     static uint32_t let_go();
     static void take_back(uint32_t depth);
-    // How many calls of the program have had it, those inside another one left out. Any thread may ask.
+    // How many calls of the program have taken the lock; calls inside another one are not counted. Any thread may ask.
     static uint32_t calls() { return calls_.load(std::memory_order_relaxed); }
     // Whether this thread has it.
     static bool is_mine();
-    // For a thread that found nothing to do: when others wait for the lock, one of them has it first. False
-    // when none did.
+    // For a thread that found nothing to do: when other threads wait for the lock, one of them gets it first. False: no
+    // thread waited.
     static bool give_turn();
     // The processor to others, without the lock.
     static void yield();

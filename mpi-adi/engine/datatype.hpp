@@ -52,6 +52,11 @@ class Datatype final : public mpip_type, public Layout {
     void retain() const override { references_.fetch_add(1, std::memory_order_relaxed); }
     void release() const override;
 
+    // Those of MPI_Type_create_f90_*: a program gets the same one for the same arguments, as if it were built in.
+    bool is_never_freed() const {
+        return contents.combiner == MPI_COMBINER_F90_REAL || contents.combiner == MPI_COMBINER_F90_COMPLEX ||
+               contents.combiner == MPI_COMBINER_F90_INTEGER;
+    }
     MPI_Aint extent() const { return ub - lb; }
     MPI_Aint true_extent() const { return true_ub - true_lb; }
 
@@ -118,7 +123,7 @@ Datatype* make_subarray(std::span<const MPI_Count> sizes, std::span<const MPI_Co
 MPI_Datatype type_publish(Datatype* type, Datatype::Contents contents);
 [[nodiscard]] int type_free(MPI_Datatype* handle);
 
-// How many basic elements `bytes` bytes of items of this type hold; -1 when they end inside one.
+// How many basic elements `bytes` bytes of items of this type hold; -1 when they end inside an element.
 MPI_Count count_elements(const Datatype& type, MPI_Count bytes);
 // How many bytes the first `elements` basic elements of items of this type take.
 MPI_Count bytes_of_elements(const Datatype& type, MPI_Count elements);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/datatype.hpp"
 
 namespace viaduct::mpi {
@@ -183,13 +184,13 @@ class Builtins {
 };
 
 Builtins& builtins() {
-    static Immortal<Builtins> all;
+    static NeverDestroyed<Builtins> all;
     return *all;
 }
 
-// Programs keep types in arrays, free them and make them again in the same order, and some go on with the old handles:
-// with MPICH that works, so it does here.
-Immortal<ObjectTable<Datatype, HandleType::datatype, false>> derived;
+// Programs keep types in arrays, free them and make them again in the same order, and some go on using the old handles.
+// That works with MPICH, so it works here.
+NeverDestroyed<ObjectTable<Datatype, HandleType::datatype, false>> derived;
 
 }  // namespace
 

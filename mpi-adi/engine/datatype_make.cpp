@@ -128,7 +128,7 @@ class Bounds {
     bool sticky_lb_ = false, sticky_ub_ = false, any_ = false;
 };
 
-// A marker alone bounds one side only; its other bound is not one.
+// A marker alone bounds one side only; its other bound does not count.
 bool bounds_nothing(const Datatype& type, MPI_Count n) { return n == 0 || (type.size == 0 && type.lb == type.ub &&
                                                                   !type.sticky_lb && !type.sticky_ub); }
 
@@ -136,7 +136,10 @@ void conclude(Datatype& type) {
     for (const Datatype::Part& part : type.parts) {
         type.size += type.repeats * part.blocklength * part.type->size;
         type.elements += type.repeats * part.blocklength * part.type->elements;
-        type.alignment = std::max(type.alignment, part.type->alignment);
+        // Types that occur in no item have no place in the type map, so they pad nothing.
+        if (type.repeats * part.blocklength * part.type->size > 0) {
+            type.alignment = std::max(type.alignment, part.type->alignment);
+        }
         part.type->retain();
     }
     Flattener flat(type.runs);

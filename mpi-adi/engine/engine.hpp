@@ -52,7 +52,7 @@ struct Engine {
     };
     std::array<Recent, 8> recent;
     std::unordered_map<uint64_t, std::unique_ptr<Matcher>> matchers;
-    bool pressed = false;  // peers have been asked to send envelopes only
+    bool under_pressure = false;  // peers have been asked to send envelopes only
 
     bool (*serve)() = nullptr;         // what windows do in each pass, while there are any; true when something moved
     bool (*watch)() = nullptr;         // the same of communicators in trouble (robust/state.hpp)
@@ -69,11 +69,11 @@ inline Matcher& matcher_of(uint64_t context) {
     const Engine::Recent& recent = engine.recent[context % 8];
     return recent.context == context ? *recent.matcher : find_matcher(context);
 }
-void forget_matcher(uint64_t context);
+void erase_matcher(uint64_t context);
 
 extern const mpip_upcalls kUpcalls;
 
-// Lets a receive have a message that was unexpected; the message's record is used up.
+// Gives a receive a message that was unexpected; the message's record is used up.
 void take_unexpected(Unexpected* message, Request* receive);
 // Drops a message that no receive will take.
 void discard(Unexpected* message);
@@ -87,6 +87,9 @@ void begin_receive(Request& request, Comm& comm, Channel channel, int peer, int 
 
 // Which protocols a communicator uses, and what the slowest of them is good for.
 void note_protocols(mpip_comm& comm);
+
+// "libcmpi: rank 3 of 8 on host: text" on standard error, in one write: lines of several ranks must not mix.
+void say(const std::string& text);
 
 // Joins the job, exchanges addresses, connects. An MPI error class; what went wrong has been said on standard
 // error.

@@ -16,7 +16,7 @@ using Tell = int (*)(void* object, int code, const char* function);
 
 // `held` is retained until the handler has been asked.
 [[nodiscard]] int note_failure(Tell tell, void* object, Comm* held, int code, const char* function);
-// Asks the noted handler; the code itself when nothing was noted. What the handler throws passes as it was thrown.
+// Calls the noted handler; returns `code` itself when nothing was noted. What the handler throws passes unchanged.
 [[nodiscard]] int settle_failure(int code);
 
 // More than the class says about the error that this thread's call is about to end with.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/handle.hpp"
 
 namespace viaduct::mpi {
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t kSearchable = 16;  // up to here a walk is as fast as an index
 
-Immortal<ObjectTable<Group, HandleType::group>> groups;
+NeverDestroyed<ObjectTable<Group, HandleType::group>> groups;
 
 }  // namespace
 

@@ -131,8 +131,8 @@ class ObjectTable {
         if (count_ > kIndexMask) {
             throw std::bad_alloc();
         }
-        // First all that can fail: half a chunk in free_ would let the next call replace the chunk those indices are
-        // in. With room for every index, remove() cannot fail either.
+        // First everything that can fail: half a chunk in free_ would let the next call replace the chunk that those
+        // indices are in. With room for every index, remove() cannot fail either.
         free_.reserve(count_ + kChunk);
         chunks_[count_ / kChunk].store(new Chunk(), std::memory_order_release);
         for (uint32_t i = kChunk; i-- > 0;) {
@@ -145,18 +145,6 @@ class ObjectTable {
     std::vector<uint32_t> free_;
     uint32_t count_ = 0;
     size_t live_ = 0;
-};
-
-// A table outlives every static object that might still use it while the process ends.
-template <typename Table>
-class Immortal {
-  public:
-    Immortal() { new (&storage_) Table(); }
-    Table* operator->() { return reinterpret_cast<Table*>(&storage_); }
-    Table& operator*() { return *reinterpret_cast<Table*>(&storage_); }
-
-  private:
-    alignas(Table) unsigned char storage_[sizeof(Table)];
 };
 
 }  // namespace viaduct::mpi

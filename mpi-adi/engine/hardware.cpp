@@ -94,7 +94,7 @@ int color(int resource) {
             return MPI_UNDEFINED;
         }
     }
-    // Processes that name different resources are not together.
+    // Processes that name different resources are never together.
     const int64_t number = (int64_t(world().nodes[size_t(world().rank)]) * kResources + resource) * kMostOfHost + only;
     // Numbers of nodes are those of one job; the first process's number keeps others apart, as well as one word can.
     constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;

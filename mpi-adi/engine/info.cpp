@@ -6,12 +6,13 @@
 
 #include <algorithm>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/handle.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-Immortal<ObjectTable<Info, HandleType::info>> infos;
+NeverDestroyed<ObjectTable<Info, HandleType::info>> infos;
 
 Info* environment() {
     static Info* env = [] {

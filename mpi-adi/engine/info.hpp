@@ -19,6 +19,9 @@ struct Info {
 };
 
 Info* info_of(MPI_Info handle);
+// Whether a call may be given it: an info object, or none.
+inline bool is_info_or_none(MPI_Info handle) { return handle == MPI_INFO_NULL || info_of(handle) != nullptr; }
+inline int wrong_info(MPI_Info handle) { return is_info_or_none(handle) ? MPI_SUCCESS : MPI_ERR_INFO; }
 Info* info_create();
 void info_destroy(Info* info);
 

@@ -15,6 +15,7 @@
 #include "core/process/cpu_quota.hpp"
 #include "core/wait/time_slice.hpp"
 #include "mpi-adi/engine/card.hpp"
+#include "mpi-adi/engine/check/check.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/progress_thread.hpp"
 #include "mpi-adi/engine/robust/state.hpp"
@@ -31,8 +32,8 @@ constexpr unsigned kTimeToBeRead = 50'000;
 constexpr unsigned kOneTurn = 20'000;
 constexpr unsigned kTurns = 16;
 
-// A system keeps the low eight bits. A reader must not take a job that was cut short for one that went well, so
-// where those say 0 it is kCutShort.
+// The system keeps the low eight bits of an exit code. A job that was cut short must not look successful, so where
+// those bits are 0 the code is kCutShort.
 int code_for_launcher(int code) {
     return (code & 0xff) == 0 && engine.world.size > 1 ? kCutShort : code;
 }
@@ -43,14 +44,6 @@ std::string host_name() {
     char name[64] = "";
     ::gethostname(name, sizeof name - 1);
     return name;
-}
-
-// "rank 3 of 8 on host: text", in one write: lines of several ranks must not mix.
-void say(const std::string& text) {
-    const std::string line = "libcmpi: rank " + std::to_string(engine.world.rank) + " of " +
-                             std::to_string(engine.world.size) + " on " + host_name() + ": " + text + "\n";
-    ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
-    (void)ignored;
 }
 
 int give_up(const std::string& why) {
@@ -297,6 +290,13 @@ Engine& engine = make_engine();
 
 const World& world() { return engine.world; }
 
+void say(const std::string& text) {
+    const std::string line = "libcmpi: rank " + std::to_string(engine.world.rank) + " of " +
+                             std::to_string(engine.world.size) + " on " + host_name() + ": " + text + "\n";
+    ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+    (void)ignored;
+}
+
 int start_job() {
     std::string error;
     engine.job = rte::join(&error);
@@ -313,6 +313,10 @@ int start_job() {
     report_parameters();
     switch_wait_learning(learns_waiting());
     const Card own = open_modules();
+    if (adi::param_number(adi::Param::check) != 0)
+        checking::begin();
+    else
+        checking::stay_off();
     if (!exchange(own)) return give_up("the exchange of addresses failed: " + engine.job->error());
     if (const int failed = connect(); failed != MPI_SUCCESS) return failed;
     make_own_comm();
@@ -359,9 +363,9 @@ void end_job(int code, const char* format, ...) {
         const ssize_t ignored = ::write(STDERR_FILENO, text, std::strlen(text));
         (void)ignored;
     }
-    // A launcher told to abort ends everything at once, and may drop what lies unread in its pipes.
-    // When several tell it at the same moment, it loses the code now and then. So they take turns: all but the
-    // first are ended meanwhile.
+    // A launcher that is told to abort ends everything at once, and may drop what is unread in its pipes. When several
+    // ranks tell it at the same moment, it sometimes loses the exit code. So they take turns: all but the first are
+    // ended meanwhile.
     const auto turn = static_cast<unsigned>(engine.world.rank) % kTurns;
     ::usleep(kTimeToBeRead + turn * kOneTurn);
     code = code_for_launcher(code);

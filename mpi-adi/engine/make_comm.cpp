@@ -2,39 +2,12 @@
 // Making communicators out of others. See make_comm.hpp.
 #include "mpi-adi/engine/make_comm.hpp"
 
-#include <algorithm>
-
-#include "mpi-adi/engine/coll/coll.hpp"
-#include "mpi-adi/engine/dynamic/meet.hpp"
+#include "mpi-adi/engine/make_comm_words.hpp"
 #include "mpi-adi/engine/request.hpp"
 #include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi {
 namespace {
-
-const Datatype& bytes_type() { return *type_of(MPI_BYTE); }
-
-// A value of the first process (of `root`) to all of one group.
-template <typename T>
-int tell_all(Communicator& comm, T* values, MPI_Count n, int root) {
-    Schedule s(comm);
-    coll::bcast_within(s, {values, n * MPI_Count(sizeof(T)), &bytes_type()}, root);
-    return s.run();
-}
-
-// The record of each process, in the order of ranks of one group.
-template <typename T>
-int collect(Communicator& comm, const T& own, std::vector<T>* all) {
-    all->resize(size_t(comm.size));
-    Schedule s(comm);
-    coll::allgather(s, {&own, sizeof(T), &bytes_type()}, {all->data(), {}, {}, sizeof(T), &bytes_type()});
-    return s.run();
-}
-
-template <typename T>
-Payload payload(T* values, size_t n) {
-    return {const_cast<void*>(static_cast<const void*>(values)), n * sizeof(T), nullptr, 0};
-}
 
 void inherit(const Communicator& old, const Info* hints, Communicator& made) {
     if (old.topology) {
@@ -54,9 +27,6 @@ Communicator* make_like(Communicator& old, uint64_t recv_context, uint64_t send_
     group_retain(old.remote);
     return make_inter(old.local, old.remote, recv_context, send_context, &old);
 }
-
-// What is wrong with a call that this process or another one refuses.
-int own_or(int refused, int64_t others) { return refused != MPI_SUCCESS ? refused : int(others); }
 
 // Contexts of a duplicate, what this side receives with and what it sends with, and the largest error of each side. In
 // steps of a schedule. A context is no negative number, and processes that give none send 0.
@@ -107,9 +77,9 @@ int finish_dup(Communicator& old, AttributeSet& attributes, const Info* hints, C
 
 }  // namespace
 
-int comm_dup(Communicator& old, const Info* hints, Communicator** made) {
+int comm_dup(Communicator& old, const Info* hints, int refused, Communicator** made) {
     AttributeSet attributes;
-    const int refused = old.attributes.copy_to(old.handle, attributes);
+    if (refused == MPI_SUCCESS) refused = old.attributes.copy_to(old.handle, attributes);
     Contexts contexts;
     Schedule s(old);
     agree(s, refused, &contexts);
@@ -121,7 +91,7 @@ int comm_dup(Communicator& old, const Info* hints, Communicator** made) {
     return finish_dup(old, attributes, hints, contexts, made);
 }
 
-int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request** request) {
+int comm_idup(Communicator& old, const Info* hints, int refused, MPI_Comm* newcomm, Request** request) {
     struct State {
         AttributeSet attributes;
         Contexts contexts;
@@ -130,7 +100,7 @@ int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request**
     auto state = std::make_shared<State>();
     // Attributes are copied now: the standard's callbacks belong to this call. Where one fails, the call does, and the
     // request of the others; it goes on without this process's program.
-    const int refused = old.attributes.copy_to(old.handle, state->attributes);
+    if (refused == MPI_SUCCESS) refused = old.attributes.copy_to(old.handle, state->attributes);
     if (hints) {
         state->hints = std::make_unique<Info>(*hints);
     }
@@ -225,17 +195,6 @@ int create_inter(Communicator& old, const Group& group, int refused, Communicato
     return MPI_SUCCESS;
 }
 
-// The first error of those that all members have said.
-template <typename Word>
-int first_refusal(const std::vector<Word>& all) {
-    for (const Word& word : all) {
-        if (word.refused != MPI_SUCCESS) {
-            return int(word.refused);
-        }
-    }
-    return MPI_SUCCESS;
-}
-
 }  // namespace
 
 int comm_create(Communicator& old, const Group& group, int refused, Communicator** made) {
@@ -302,194 +261,6 @@ int comm_create_group(Communicator& old, Group& group, int tag, int refused, Com
         return error;
     }
     *made = make_intra(new Group(group.world, world().rank), word.context, &old);
-    return MPI_SUCCESS;
-}
-
-namespace {
-
-struct SplitWord {
-    int color;
-    int key;
-    int process;  // set by the receiver, whose own number it is
-    int rank;     // in the parent
-    uint64_t context;
-    int64_t refused;
-};
-
-// Words by rank in the group.
-void number_by(const Group& group, std::vector<SplitWord>& words) {
-    for (size_t rank = 0; rank < words.size(); ++rank) {
-        words[rank].process = group.world[rank];
-    }
-}
-
-// Members of one color in the order of keys, then of ranks.
-std::vector<SplitWord> chosen(const std::vector<SplitWord>& all, int color) {
-    std::vector<SplitWord> members;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(members),
-                 [&](const SplitWord& w) { return w.color == color; });
-    std::stable_sort(members.begin(), members.end(),
-                     [](const SplitWord& a, const SplitWord& b) { return a.key < b.key; });
-    return members;
-}
-
-Group* group_from(const std::vector<SplitWord>& members) {
-    std::vector<int> processes;
-    for (const SplitWord& word : members) {
-        processes.push_back(word.process);
-    }
-    return new Group(std::move(processes), world().rank);
-}
-
-}  // namespace
-
-int comm_split(Communicator& old, int color, int key, int refused, Communicator** made) {
-    *made = nullptr;
-    // Each process offers a context; that of the first member of each color is taken.
-    SplitWord mine{color, key, 0, old.rank, new_context(), refused};
-    std::vector<SplitWord> all;
-    if (int error = collect(old.inter ? *old.within : old, mine, &all)) {
-        return error;
-    }
-    std::vector<SplitWord> others;
-    if (old.inter) {
-        others.resize(size_t(old.remote_size));
-        Schedule s(old);
-        coll::allgather(s, {&mine, sizeof mine, &bytes_type()}, {others.data(), {}, {}, sizeof mine, &bytes_type()});
-        if (int error = s.run()) {
-            return error;
-        }
-    }
-    number_by(*old.local, all);
-    number_by(*old.remote, others);
-    const int here_refused = first_refusal(all);
-    if (int error = own_or(refused, own_or(here_refused, first_refusal(others)))) {
-        return error;
-    }
-    if (color == MPI_UNDEFINED) {
-        return MPI_SUCCESS;
-    }
-    std::vector<SplitWord> here = chosen(all, color);
-    if (!old.inter) {
-        *made = make_intra(group_from(here), here[0].context, &old);
-        return MPI_SUCCESS;
-    }
-    std::vector<SplitWord> there = chosen(others, color);
-    if (!there.empty()) {
-        *made = make_inter(group_from(here), group_from(there), here[0].context, there[0].context, &old);
-    }
-    return MPI_SUCCESS;
-}
-
-namespace {
-
-uint64_t job_of(const Group& group) {
-    const bool ours = std::all_of(group.world.begin(), group.world.end(), [](int p) { return p < world().size; });
-    return ours ? world().numbers[0] : 0;
-}
-
-// Whether the leaders' words can name processes by their ranks in the world.
-template <typename Word>
-bool of_one_job(const Word& a, const Word& b) {
-    return a.job != 0 && a.job == b.job;
-}
-
-int swap_texts(Communicator& peer, int with, int tag, const std::string& mine, std::string* theirs) {
-    uint64_t sizes[2] = {mine.size(), 0};
-    if (int error = sendrecv(peer, Channel::groups, with, tag, payload(&sizes[0], 1), with, tag,
-                             payload(&sizes[1], 1))) {
-        return error;
-    }
-    theirs->resize(sizes[1]);
-    return sendrecv(peer, Channel::groups, with, tag, payload(mine.data(), mine.size()), with, tag,
-                    payload(theirs->data(), theirs->size()));
-}
-
-}  // namespace
-
-int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag, int refused,
-                     Communicator** made) {
-    struct Word {
-        uint64_t context;
-        int64_t members;
-        int64_t error;
-        uint64_t job;  // the first process number of the job that all members belong to; 0: of several
-    };
-    *made = nullptr;
-    Word mine{0, local.size, MPI_SUCCESS, job_of(*local.local)};
-    Word theirs{0, 0, MPI_SUCCESS, 0};
-    std::vector<int> members;
-    if (local.rank == local_leader && refused != MPI_SUCCESS) {
-        theirs.error = refused;
-    } else if (local.rank == local_leader) {
-        mine.context = new_context();
-        theirs.error = sendrecv(*peer, Channel::groups, remote_leader, tag, payload(&mine, 1), remote_leader, tag,
-                                payload(&theirs, 1));
-        if (theirs.error == MPI_SUCCESS && of_one_job(mine, theirs)) {
-            members.resize(size_t(theirs.members));
-            theirs.error = sendrecv(*peer, Channel::groups, remote_leader, tag,
-                                    payload(local.local->world.data(), local.local->world.size()), remote_leader, tag,
-                                    payload(members.data(), members.size()));
-        }
-    }
-    Word both[2] = {mine, theirs};
-    if (int error = tell_all(local, both, 2, local_leader)) {
-        return error;
-    }
-    if (both[1].error != MPI_SUCCESS) {
-        return int(both[1].error);
-    }
-    if (!of_one_job(both[0], both[1])) {
-        return meet(local, local_leader, [=](RootLink* link) {
-            link->swap = [=](const std::string& out, std::string* in) {
-                return swap_texts(*peer, remote_leader, tag, out, in);
-            };
-            return MPI_SUCCESS;
-        }, false, made);
-    }
-    members.resize(size_t(both[1].members));
-    if (int error = tell_all(local, members.data(), MPI_Count(members.size()), local_leader)) {
-        return error;
-    }
-    // A process on both sides would talk to itself through two groups.
-    for (int process : members) {
-        if (local.local->rank_of(process) != MPI_UNDEFINED) {
-            return MPI_ERR_COMM;
-        }
-    }
-    group_retain(local.local);
-    *made = make_inter(local.local, new Group(members, world().rank), both[0].context, both[1].context, &local);
-    return MPI_SUCCESS;
-}
-
-int intercomm_merge(Communicator& inter, bool high, Communicator** made) {
-    struct Word {
-        uint64_t context;
-        int64_t high;
-        int64_t first;  // a number that both sides have
-    };
-    *made = nullptr;
-    Word mine{inter.rank == 0 ? new_context() : 0, high, world().numbers[size_t(inter.local->world[0])]};
-    Word theirs{};
-    Schedule s(inter);
-    if (inter.rank == 0) {
-        s.send(&mine, sizeof mine, bytes_type(), 0);
-        s.recv(&theirs, sizeof theirs, bytes_type(), 0);
-    }
-    if (int error = s.run()) {
-        return error;
-    }
-    Word both[2] = {mine, theirs};
-    if (int error = tell_all(*inter.within, both, 2, 0)) {
-        return error;
-    }
-    // Sides that say the same are ordered by which side has the lower first process.
-    bool first = both[0].high != both[1].high ? !both[0].high : both[0].first < both[1].first;
-    const Group& a = first ? *inter.local : *inter.remote;
-    const Group& b = first ? *inter.remote : *inter.local;
-    std::vector<int> processes = a.world;
-    processes.insert(processes.end(), b.world.begin(), b.world.end());
-    *made = make_intra(new Group(std::move(processes), world().rank), both[first ? 0 : 1].context, &inter);
     return MPI_SUCCESS;
 }
 

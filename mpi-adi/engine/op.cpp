@@ -6,12 +6,13 @@
 #include <array>
 #include <climits>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/handle.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-Immortal<ObjectTable<Operator, HandleType::op>> operators;
+NeverDestroyed<ObjectTable<Operator, HandleType::op>> operators;
 
 constexpr int kFirstBuiltin = MPI_MAX & 0xff;
 constexpr int kLastBuiltin = MPI_NO_OP & 0xff;
@@ -29,7 +30,16 @@ Operator* builtin(MPI_Op handle) {
     return index >= kFirstBuiltin && index <= kLastBuiltin && (*all)[index].handle == handle ? &(*all)[index] : nullptr;
 }
 
+// From MPI_MAX, whose handle is the first, on.
+constexpr const char* kOperators[] = {"MPI_MAX",  "MPI_MIN", "MPI_SUM",  "MPI_PROD", "MPI_LAND",   "MPI_BAND",
+                                      "MPI_LOR",  "MPI_BOR", "MPI_LXOR", "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC",
+                                      "MPI_REPLACE", "MPI_NO_OP"};
+
 }  // namespace
+
+const char* op_name(MPI_Op handle) {
+    return handle >= MPI_MAX && handle <= MPI_NO_OP ? kOperators[handle - MPI_MAX] : nullptr;
+}
 
 Operator* op_of(MPI_Op handle) {
     Operator* found = builtin(handle);

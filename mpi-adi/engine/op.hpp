@@ -23,6 +23,8 @@ struct Operator {
 };
 
 Operator* op_of(MPI_Op handle);
+// Of a built-in one; null for others.
+const char* op_name(MPI_Op handle);
 MPI_Op op_create(MPI_User_function* function, bool commutative);
 MPI_Op op_create(MPI_User_function_c* function, bool commutative);
 [[nodiscard]] int op_free(MPI_Op* handle);

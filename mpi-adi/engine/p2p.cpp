@@ -5,6 +5,7 @@
 #include <new>
 
 #include "mpi-adi/engine/awaited.hpp"
+#include "mpi-adi/engine/check/check.hpp"
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/failure.hpp"
@@ -26,7 +27,7 @@ int mode_for_module(Mode mode) {
     return MPIP_MODE_STANDARD;
 }
 
-// True when the message is away and its buffer free; else a request is needed.
+// True when the message has left and its buffer is free; else a request is needed.
 bool send_at_once(Comm& comm, Channel channel, int peer, int tag, const Payload& payload, Mode mode,
                   int* error) {
     process_t* process = comm.peers[peer];
@@ -238,21 +239,23 @@ void note_protocols(mpip_comm& comm) {
 
 void attach(Comm& comm) {
     for (unsigned i = 0; i < kChannels; i++) {
-        mpip_comm& way = comm.channels[i];
-        way.c_sndctxt = comm.send_context ^ kContextOf[i];
-        way.c_rcvctxt = comm.recv_context ^ kContextOf[i];
-        way.c_rank = comm.rank;
-        way.c_size = comm.remote_size;
-        way.c_flags = comm.inter ? MPIP_COMM_INTERCOMM : 0;
-        way.c_procs = comm.peers;
-        note_protocols(way);
-        comm.matchers[i] = &find_matcher(way.c_rcvctxt);
+        mpip_comm& device_comm = comm.channels[i];
+        device_comm.c_sndctxt = comm.send_context ^ kContextOf[i];
+        device_comm.c_rcvctxt = comm.recv_context ^ kContextOf[i];
+        device_comm.c_rank = comm.rank;
+        device_comm.c_size = comm.remote_size;
+        device_comm.c_flags = comm.inter ? MPIP_COMM_INTERCOMM : 0;
+        device_comm.c_procs = comm.peers;
+        note_protocols(device_comm);
+        comm.matchers[i] = &find_matcher(device_comm.c_rcvctxt);
         comm.matchers[i]->bind(comm.peers, comm.remote_size, &comm);
     }
+    comm.direct = !checking::on;
     robust::attached(comm);
 }
 
 void detach(Comm& comm) {
+    if (checking::on) checking::at_end_of(comm);
     robust::detached(comm);
     for (Matcher*& matcher : comm.matchers) {
         if (matcher == nullptr) continue;
@@ -260,7 +263,7 @@ void detach(Comm& comm) {
             matcher->remove(message);
             discard(message);
         }
-        forget_matcher(matcher->context());
+        erase_matcher(matcher->context());
         matcher = nullptr;
     }
 }

@@ -38,7 +38,7 @@ struct World {
 const World& world();
 // Of the engine's own messages, at the start and the end of the job.
 constexpr uint64_t kJobContext = ~uint64_t{7};
-// Process numbers are below: a context has room for so much in front of the bits of kContextOf.
+// All process numbers are below this: a context has so much room in front of the bits of kContextOf.
 constexpr uint32_t kProcessNumbers = 1u << 29;
 
 inline int world_rank_of(const process_t& process) { return process.p_gid.pg_wrank; }
@@ -66,6 +66,8 @@ struct Comm {
     mpip_comm channels[kChannels] = {};  // the same for the modules; the engine's
     Matcher* matchers[kChannels] = {};   // the engine's
     int references = 1;          // the program's handle, and what is under way
+    // Collective calls may run without a schedule: there is no robust state, and nothing is checked (check/check.hpp).
+    bool direct = true;
     bool fails_as_one = false;   // of a window or a file: when a member fails, nothing of it can be relied on
     // Of one that has lost a member, is revoked, or has agreed on something; see robust/state.hpp.
     robust::State* robust = nullptr;
@@ -159,10 +161,12 @@ void progress_until(Condition condition, Here here, Describe describe) {
     ProgressWait wait;
     ShownWait shown;
     while (!condition()) {
-        if (progress())
+        if (progress()) {
             wait.moved();
-        else if (!condition() && wait.wait_a_little(here()))
-            shown.show(describe);
+            shown.moved();
+        } else if (!condition() && wait.wait_a_little(here())) {
+            shown.found_nothing(describe);
+        }
     }
 }
 template <class Condition>
@@ -189,13 +193,14 @@ public:
     // The rank that it waits for.
     virtual void add_awaited(Awaited&) const {}
 };
-// Takes the activity over and gives a request that completes with it.
+// Takes the activity over and gives a request that completes with it, and is not cancellable.
 Request* start(Activity* activity, Comm* comm);
 // A persistent request: each MPI_Start makes and starts another activity.
-MPI_Request make_persistent(Comm& comm, std::function<Activity*()> make);
+Request* make_persistent(Comm& comm, std::function<Activity*()> make);
 
-// The program's name of a request; MPI_REQUEST_NULL for a null one. Back: request_of(), in request.hpp.
-MPI_Request publish(Request* request);
+// Stores the program's name of a request; MPI_REQUEST_NULL for a null one. Back: request_of(), in request.hpp. The body
+// of the MPI function ends with what it gives: MPI_SUCCESS, or checking::kCallToNote.
+[[nodiscard]] int publish(Request* request, MPI_Request* handle);
 
 // The code of a job that is cut short, as of processes that a launcher has to kill.
 constexpr int kCutShort = 9;

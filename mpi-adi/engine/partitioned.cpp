@@ -122,8 +122,8 @@ Activity* Partitioned::begin() {
     return new Round(shared_from_this());
 }
 
-// A part of the sender's need not be whole items of ours: what has gaps is received aside and unpacked when it is
-// there.
+// A part of the sender's need not be whole items of ours: what has gaps is received into a staging buffer and unpacked
+// when it is there.
 void Partitioned::post_parts() {
     posted_ = true;
     const Payload whole = payload_of(buffer_, uint64_t(partitions_) * uint64_t(count_), type_);

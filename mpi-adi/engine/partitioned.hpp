@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Partitioned communication (MPI 4.0, chapter 4): a persistent message whose parts are handed over one by one. Each
-// part of the sender's travels as a message of its own as soon as it is ready. How the sender has divided the whole,
-// and by which tags its parts go, it tells the receiver once, when both have made their requests.
+// Partitioned communication (MPI 4.0, chapter 4): a persistent message whose parts the program hands over one by one.
+// Each part of the sender travels as a message of its own as soon as it is ready. The sender tells the receiver once,
+// when both have made their requests, how it has divided the message and which tags its parts have.
 #pragma once
 
 #include <memory>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "core/sync/pause.hpp"
 #include "mpi-adi/engine/awaited.hpp"
@@ -14,6 +15,7 @@
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/polled.hpp"
+#include "mpi-adi/engine/word_wait.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -23,15 +25,15 @@ constexpr unsigned kYields = 200;
 // At most so many requests are asked which rank they wait for: the time of a pass must not grow with the number of
 // messages under way.
 constexpr int kMostAsked = 16;
-// Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
-// activity, a thread.
+// Sleeping longer loses nothing, because modules wake this process. These limits bound the harm where nothing wakes it:
+// an activity, a thread.
 constexpr unsigned kSleepMicroseconds = 10'000;
 constexpr unsigned kShortSleepMicroseconds = 200;
 // A thread that waits where no condition is known to others (waits.hpp) looks and gives way as often, and then naps.
 constexpr unsigned kYieldsAmongThreads = 200;
 constexpr int64_t kNapNs = 50'000;
 
-// Before a first look that is better a moment later: about as long as a message takes between near processors.
+// The delay of a first poll that is better later: about as long as a message takes between near processors.
 constexpr int kPausesBeforeLook = 2;
 
 int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
@@ -43,10 +45,11 @@ void sleep_a_little() {
         ::sched_yield();
         return;
     }
+    if (!announce_word_waits()) return;
     // With several modules none can wake us for the others, so each gets a short share.
     const bool alone = engine.sleeper_count == 1 && engine.activities.empty() && engine.polled.empty();
     protocol* module = engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
-    module->pt_block(alone ? kSleepMicroseconds : kShortSleepMicroseconds);
+    if (module->pt_block(alone ? kSleepMicroseconds : kShortSleepMicroseconds) > 0) count_moving_pass();
 }
 
 bool advance_activities() {
@@ -160,6 +163,9 @@ void ProgressWait::look_again() {
 }
 
 void begin_activity(Request& request, Activity* activity) {
+    // What has been begun must not be lost for want of a place.
+    if (engine.activities.size() == engine.activities.capacity())
+        engine.activities.reserve(2 * engine.activities.capacity() + 16);
     int error = MPI_SUCCESS;
     if (activity->advance(&error)) {
         delete activity;
@@ -174,6 +180,7 @@ namespace {
 
 Request* new_activity(Comm* comm) {
     Request* request = new_request(Request::Kind::activity);
+    request->not_cancellable = true;
     if (comm != nullptr) {
         request->comm = comm;
         comm_retain(*comm);
@@ -184,16 +191,17 @@ Request* new_activity(Comm* comm) {
 }  // namespace
 
 Request* start(Activity* activity, Comm* comm) {
+    std::unique_ptr<Activity> owned(activity);
     Request* request = new_activity(comm);
-    begin_activity(*request, activity);
+    begin_activity(*request, owned.release());
     return request;
 }
 
-MPI_Request make_persistent(Comm& comm, std::function<Activity*()> make) {
+Request* make_persistent(Comm& comm, std::function<Activity*()> make) {
     Request* request = new_activity(&comm);
     request->persistent.reset(
         new Persistent{&comm, MPI_PROC_NULL, 0, {}, Mode::standard, false, std::move(make)});
-    return publish(request);
+    return request;
 }
 
 bool done(const Request* request) { return request->is_done(); }

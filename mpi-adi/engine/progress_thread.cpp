@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/clock/clock.hpp"
+#include "core/process/helper_threads.hpp"
 #include "core/sync/futex.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/request.hpp"
@@ -42,10 +44,30 @@ bool sleep_until_woken(int64_t at_most) {
     return asleep.exchange(0, std::memory_order_seq_cst) == 0;
 }
 
+// A program whose main() has called pthread_exit() ends with its last thread, and this one is none of its own. It takes
+// the signals that have waited for a thread.
+class WatchOfProgram {
+public:
+    bool has_ended() {
+        const int64_t now = viaduct::now_ns();
+        if (now < next_look_) return false;
+        next_look_ = now + kLongestProgressNs;
+        if (!only_helpers_are_left()) return false;
+        sigset_t none;
+        ::sigemptyset(&none);
+        ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+        return true;
+    }
+
+private:
+    int64_t next_look_ = 0;
+};
+
 void work() {
     int64_t pause = kShortestPauseNs;
     uint32_t seen = EngineLock::calls();
-    while (!over.load(std::memory_order_relaxed)) {
+    WatchOfProgram program;
+    while (!over.load(std::memory_order_relaxed) && !program.has_ended()) {
         const bool woken = sleep_until_woken(pause);
         const uint32_t calls = EngineLock::calls();
         if (!woken && calls != std::exchange(seen, calls)) {
@@ -119,7 +141,7 @@ std::string start_progress_thread(const std::string& processors) {
     ::pthread_attr_destroy(&attributes);
     if (failed == EINVAL) return "none of the processors of CMPI_PROGRESS_CPUS=" + processors + " may be used here";
     if (failed != 0) return std::string("the progress thread cannot be started: ") + std::strerror(failed);
-    ::pthread_setname_np(thread, "cmpi-progress");
+    ::pthread_setname_np(thread, "vipl-progress");  // a helper (core/process/helper_threads.hpp)
     there.store(true, std::memory_order_relaxed);
     return {};
 }

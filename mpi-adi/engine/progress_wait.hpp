@@ -15,8 +15,8 @@ extern SpinLimit spin_limit;
 extern CpuContention cpu_contention;
 
 // So many yields in a row must take long before the rank assumes that another process computes on its processor. A
-// single one may have met a rank that was still in its set-up, and a wrong assumption makes each message of some
-// hundredths of a second pay a wake-up.
+// single long yield may have met a rank that was still in its set-up, and a wrong assumption makes each message pay a
+// wake-up for some hundredths of a second.
 constexpr unsigned kLongYields = 2;
 
 // One wait, or the waits of a program that asks again and again.

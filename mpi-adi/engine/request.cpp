@@ -13,6 +13,7 @@
 namespace viaduct::mpi {
 
 Request* free_requests = nullptr;
+int publish_answer = MPI_SUCCESS;
 std::atomic<Request*> requests::blocks[requests::kBlocks];
 
 // Never destroyed: a program may leave from anywhere.
@@ -96,7 +97,7 @@ void hold_type(Request& request, const Datatype* type) {
 
 void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
                  int mode) {
-    mpip_comm& way = comm.channels[static_cast<unsigned>(channel)];
+    mpip_comm& device_comm = comm.channels[static_cast<unsigned>(channel)];
     request.r_state = 0;
     request.r_flags = MPIP_REQ_SEND;
     request.r_error = MPI_SUCCESS;
@@ -105,7 +106,7 @@ void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int ta
     request.r_buf = payload.base;
     request.r_bytes = payload.bytes;
     request.r_length = 0;
-    request.r_ctxt = way.c_sndctxt;
+    request.r_ctxt = device_comm.c_sndctxt;
     request.r_rank = comm.rank;
     request.r_mode = mode;
     request.r_type = payload.type;
@@ -113,7 +114,7 @@ void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int ta
     request.r_id = 0;
     request.r_peereq = 0;
     request.r_data = nullptr;
-    request.r_comm = &way;
+    request.r_comm = &device_comm;
 }
 
 void set_up_receive(Request& request, Comm& comm, Channel channel, int peer, int tag,
@@ -135,13 +136,17 @@ void complete(Request* request, int error) {
     mpip_req_done(request);
 }
 
-MPI_Request publish(Request* request) {
-    if (request == nullptr) return MPI_REQUEST_NULL;
+int publish(Request* request, MPI_Request* handle) {
+    if (request == nullptr) {
+        *handle = MPI_REQUEST_NULL;
+        return MPI_SUCCESS;
+    }
     if (request->name == MPI_REQUEST_NULL) [[unlikely]]
         throw std::bad_alloc();  // name_is_left() was not called
     if (EngineLock::enabled()) [[unlikely]]
         leave_to_progress_thread(*request);
-    return request->handle = request->name;
+    *handle = request->handle = request->name;
+    return publish_answer;
 }
 
 void set_count(MPI_Status* status, int64_t bytes) {
@@ -189,10 +194,11 @@ void clear_status(MPI_Status* status) {
 
 void fill_status(const Request& request, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE) return;
-    if (request.no_process) return fill_no_process_status(status);
     const bool received_parts =
         request.persistent != nullptr && request.persistent->parts != nullptr && !request.persistent->parts->sends();
-    if (request.kind != Request::Kind::receive && !received_parts) {
+    if (request.no_process) {
+        fill_no_process_status(status);
+    } else if (request.kind != Request::Kind::receive && !received_parts) {
         clear_status(status);
         if (request.kind == Request::Kind::file) set_count(status, request.r_length);
     } else {

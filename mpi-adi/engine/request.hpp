@@ -61,6 +61,8 @@ struct Request : mpip_req {
     // The program has freed it, or never had it: it goes back to the pool by itself when it is done.
     bool detached = false;
     bool no_process = false;  // of a message from MPI_PROC_NULL
+    // MPI_Cancel of it is an error: a collective, partitioned or one-sided operation, or a send and a receive in one.
+    bool not_cancellable = false;
     uint64_t order = 0;       // posted receives of a communicator, in sequence
     Link<Request> posted;
     Comm* comm = nullptr;
@@ -87,6 +89,8 @@ void make_requests();
 // Whether the next request can have a handle: asked before one is published, before anything has begun
 // that could not be taken back.
 bool make_named_requests();
+// What publish() gives; checking::begin() sets it.
+extern int publish_answer;
 inline bool name_is_left() { return free_requests != nullptr || make_named_requests(); }
 // Lets go of one without a name.
 void free_nameless(Request* request);
@@ -98,6 +102,7 @@ inline Request* new_request(Request::Kind kind) {
     request->kind = kind;
     request->detached = false;
     request->no_process = false;
+    request->not_cancellable = false;
     request->r_state = 0;
     request->r_flags = 0;
     request->r_error = MPI_SUCCESS;
@@ -105,7 +110,7 @@ inline Request* new_request(Request::Kind kind) {
     return request;
 }
 void drop_load(Request* request);
-inline bool is_laden(const Request* r) {
+inline bool has_load(const Request* r) {
     const auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
     return (bits(r->type) | bits(r->copy.get()) | bits(r->owned.get()) | bits(r->persistent.get()) |
             bits(r->generalized.get())) != 0;
@@ -149,7 +154,7 @@ inline void free_request(Request* request) {
     } else if (request->name == MPI_REQUEST_NULL) [[unlikely]] {
         return free_nameless(request);
     }
-    if (is_laden(request)) [[unlikely]]
+    if (has_load(request)) [[unlikely]]
         drop_load(request);
     Comm* const comm = request->comm;
     request->comm = nullptr;
@@ -169,7 +174,7 @@ void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int ta
 void set_up_receive(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload);
 inline void set_up_receive_of_bytes(Request& request, Comm& comm, Channel channel, int peer, int tag,
                                     void* base, uint64_t bytes) {
-    mpip_comm& way = comm.channels[static_cast<unsigned>(channel)];
+    mpip_comm& device_comm = comm.channels[static_cast<unsigned>(channel)];
     request.r_state = MPIP_REQ_RECVHEAD;
     request.r_flags = 0;
     request.r_error = MPI_SUCCESS;
@@ -178,7 +183,7 @@ inline void set_up_receive_of_bytes(Request& request, Comm& comm, Channel channe
     request.r_buf = base;
     request.r_bytes = bytes;
     request.r_length = 0;
-    request.r_ctxt = way.c_rcvctxt;
+    request.r_ctxt = device_comm.c_rcvctxt;
     request.r_rank = peer;
     request.r_mode = 0;
     request.r_type = nullptr;
@@ -186,7 +191,7 @@ inline void set_up_receive_of_bytes(Request& request, Comm& comm, Channel channe
     request.r_id = 0;
     request.r_peereq = 0;
     request.r_data = nullptr;
-    request.r_comm = &way;
+    request.r_comm = &device_comm;
 }
 // The type of a request that may outlive the caller's.
 void hold_type(Request& request, const Datatype* type);

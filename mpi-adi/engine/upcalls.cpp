@@ -3,6 +3,7 @@
 // into modules, so nothing here waits or progresses. What peers say about themselves is checked before it is
 // used.
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "mpi-adi/engine/engine.hpp"
@@ -28,7 +29,7 @@ int keep(Matcher& matcher, process_t* from, const envelope& ev, const void* data
     if (!matcher.bound() && robust::is_ended(matcher.context())) [[unlikely]] {
         if (whole) {
             robust::came_late(from, matcher.context(), ev, data);
-            forget_matcher(matcher.context());
+            erase_matcher(matcher.context());
             return MPIP_IN_TAKEN;
         }
         robust::hold_for_later(matcher.context());
@@ -84,7 +85,14 @@ void completed(mpip_req_t* done) {
 void peer_failed(process_t* process, int) {
     if (engine.stage == Stage::finalizing || engine.stage == Stage::after) return;
     // A launcher's fence waits for all: inside MPI_Init no process is left out.
-    if ((process->p_flags & MPIP_PROC_ROBUST) != 0 && engine.stage == Stage::running) return robust::lost(*process);
+    if ((process->p_flags & MPIP_PROC_ROBUST) != 0 && engine.stage == Stage::running) {
+        try {
+            return robust::lost(*process);
+        } catch (const std::bad_alloc&) {
+            // A module tells of a loss once: without a note of it calls would wait for the process for ever.
+            end_job(MPI_ERR_NO_MEM, "rank %d is lost, and there is no memory to note it", world_rank_of(*process));
+        }
+    }
     end_job(kCutShort, "rank %d is lost: %s", world_rank_of(*process), mpip_last_error());
 }
 
@@ -150,7 +158,7 @@ void take_unexpected(Unexpected* message, Request* receive) {
         if (answer != MPIP_SUCCESS) complete(receive, answer);
     }
     free_unexpected(message);
-    if (engine.pressed) [[unlikely]]
+    if (engine.under_pressure) [[unlikely]]
         watch_memory();
 }
 
@@ -160,9 +168,9 @@ void discard(Unexpected* message) {
 }
 
 void watch_memory() {
-    const bool press = unexpected_bytes() > (engine.pressed ? kUnexpectedLimit / 2 : kUnexpectedLimit);
-    if (press == engine.pressed) return;
-    engine.pressed = press;
+    const bool press = unexpected_bytes() > (engine.under_pressure ? kUnexpectedLimit / 2 : kUnexpectedLimit);
+    if (press == engine.under_pressure) return;
+    engine.under_pressure = press;
     for (int i = 0; i < engine.active_count; i++) engine.active[i]->pt_pressure(press ? 1 : 0);
 }
 
@@ -173,7 +181,7 @@ Matcher& find_matcher(uint64_t context) {
     return *matcher;
 }
 
-void forget_matcher(uint64_t context) {
+void erase_matcher(uint64_t context) {
     Engine::Recent& recent = engine.recent[context % 8];
     if (recent.context == context) recent = {};
     engine.matchers.erase(context);

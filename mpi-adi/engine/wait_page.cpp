@@ -3,6 +3,7 @@
 #include "mpi-adi/engine/wait_page.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,6 +22,13 @@ namespace viaduct::mpi {
 namespace {
 
 WaitPage* page = nullptr;
+pid_t page_owner = 0;  // beside it: a forked child has the page no more
+
+// Also in a child of _Fork(), which runs no handlers.
+bool has_page() {
+    if (page != nullptr && page_owner != ::getpid()) page = nullptr;
+    return page != nullptr;
+}
 
 // Never closed: a program may leave from anywhere.
 KeptFd& kept_page() {
@@ -57,11 +65,14 @@ void open_wait_page() {
     made->number = world().numbers[0];
     kept_page() = KeptFd(Fd(fd));
     std::atomic_ref<uint64_t>(made->magic).store(kWaitPageMagic, std::memory_order_release);
+    page_owner = ::getpid();
     page = made;
+    static const int handled = ::pthread_atfork(nullptr, nullptr, [] { page = nullptr; });
+    (void)handled;
 }
 
 void ShownWait::write(const Awaited& what) {
-    if (page == nullptr || page->pid != static_cast<uint32_t>(::getpid())) return;
+    if (!has_page()) return;
     WaitRecord* const record = take_free_record();
     if (record == nullptr) return;
     // A reader that comes now sees an odd turn and time 0: not written yet.
@@ -80,6 +91,18 @@ void ShownWait::write(const Awaited& what) {
     record_ = record;
 }
 
-void ShownWait::end() { record_->turn.fetch_add(1, std::memory_order_release); }
+// A child that was forked inside a wait has no record to end.
+void ShownWait::end() {
+    if (has_page()) record_->turn.fetch_add(1, std::memory_order_release);
+}
+
+// A reader that sees the count sees what was counted before it.
+void ShownWait::count_idle_pass() {
+    if (page != nullptr) page->idle_passes.fetch_add(1, std::memory_order_release);
+}
+
+void count_moving_pass() {
+    if (page != nullptr) page->moving_passes.fetch_add(1, std::memory_order_release);
+}
 
 }  // namespace viaduct::mpi

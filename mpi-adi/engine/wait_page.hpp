@@ -12,7 +12,7 @@
 namespace viaduct::mpi {
 
 inline constexpr char kWaitPageName[] = "viaduct-cmpi";
-inline constexpr uint64_t kWaitPageMagic = 0x0153'5449'4157'504d;  // "MPWAITS" and a 1
+inline constexpr uint64_t kWaitPageMagic = 0x0253'5449'4157'504d;  // "MPWAITS" and a 2
 inline constexpr int kMostPeers = 32;
 
 enum class WaitKind : uint32_t { other, send, receive, probe, collective, window, finalize, buffer };
@@ -40,12 +40,19 @@ struct WaitPage {
     int32_t rank;
     int32_t size;
     uint32_t number;  // of the job: random
+    // Passes over everything that may move, made by threads whose wait is shown and by the progress thread; each counts
+    // when it is over. So does a sleep in which a module has moved something. A process that lies without a processor
+    // makes none, whatever has come for it.
+    std::atomic<uint32_t> idle_passes;  // nothing moved
+    std::atomic<uint32_t> moving_passes;
     WaitRecord records[kWaitRecords];
 };
 static_assert(sizeof(WaitRecord) == 232 && sizeof(WaitPage) <= 4096);
 
 // Makes the page; without it everything works the same, unseen.
 void open_wait_page();
+// The progress thread has moved something, or a module has in its sleep.
+void count_moving_pass();
 
 // What a thread waits for, filled when a wait has become long.
 struct Awaited {
@@ -74,6 +81,12 @@ public:
         if (record_ != nullptr) [[unlikely]]
             end();
     }
+    // The wait is over, though its thread may not run yet.
+    void over() {
+        if (record_ != nullptr) end();
+        record_ = nullptr;
+        asked_ = false;
+    }
     // Once for each wait; `describe` fills an Awaited.
     template <class Describe>
     void show(Describe&& describe) {
@@ -83,10 +96,22 @@ public:
         describe(what);
         write(what);
     }
+    // The same after a pass of this thread that has moved nothing.
+    template <class Describe>
+    void found_nothing(Describe&& describe) {
+        if (record_ != nullptr) count_idle_pass();
+        show(describe);
+    }
+    // After a pass of this thread that has moved something.
+    void moved() {
+        if (record_ != nullptr) [[unlikely]]
+            count_moving_pass();
+    }
 
 private:
     void write(const Awaited& what);
     void end();
+    static void count_idle_pass();
 
     WaitRecord* record_ = nullptr;
     bool asked_ = false;

@@ -9,12 +9,14 @@
 #include "core/sync/futex.hpp"
 #include "core/sync/pause.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/word_wait.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
 struct Sleeper {
     const Wait* wait;
+    ShownWait* shown;
     std::atomic<uint32_t> woken{0};
     bool listed = false;
     Sleeper* before = nullptr;
@@ -77,11 +79,12 @@ void unlist(Sleeper& one) {
 }
 
 // True: it was woken, and not by the clock.
-bool sleep_until_woken(const Wait& wait, int64_t at_most) {
-    Sleeper me{&wait};
+bool sleep_until_woken(const Wait& wait, ShownWait& shown, int64_t at_most) {
+    Sleeper me{&wait, &shown};
     list(me);
+    const bool may_sleep = announce_word_waits();
     const uint32_t depth = EngineLock::let_go();
-    if (me.woken.load(std::memory_order_acquire) == 0) futex_wait(me.woken, 0, at_most, false);
+    if (may_sleep && me.woken.load(std::memory_order_acquire) == 0) futex_wait(me.woken, 0, at_most, false);
     EngineLock::take_back(depth);
     unlist(me);
     if (successor == &me) successor = nullptr;
@@ -100,18 +103,19 @@ void hand_over() {
 bool must_look_soon() { return !engine.activities.empty() || !engine.polled.empty() || unannounced != 0; }
 
 void watch(unsigned microseconds) {
+    if (!announce_word_waits()) return EngineLock::yield();
     protocol* const module =
         engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
     const bool lasts = engine.sleeper_count == 1 && !must_look_soon() && modules_let_go;
     watched = true;
-    module->pt_block(lasts ? microseconds : kShortSleepMicroseconds);
+    if (module->pt_block(lasts ? microseconds : kShortSleepMicroseconds) > 0) count_moving_pass();
     watched = false;
 }
 
 // Polls until the condition holds (true), or another thread does what is left to do here: sleep at the
-// modules. One that is tired has looked for long enough since something moved, and sleeps again at once when
-// it was woken for nothing.
-bool poll_until(const Wait& wait, bool& tired, ShownWait& shown) {
+// modules. `has_spun`: it has polled for long enough since something moved, so when it was woken for nothing it sleeps
+// again at once.
+bool poll_until(const Wait& wait, bool& has_spun, ShownWait& shown) {
     WaitPolicy policy(spin_limit, cpu_contention);
     int64_t since = 0;
     unsigned sleep = kSleepMicroseconds;
@@ -120,6 +124,7 @@ bool poll_until(const Wait& wait, bool& tired, ShownWait& shown) {
     for (;;) {
         passes++;
         const bool moved = progress();
+        if (moved) shown.moved();
         if (wait.holds(wait.argument)) {
             policy.rewarded(engine.crowded);
             return true;
@@ -131,11 +136,11 @@ bool poll_until(const Wait& wait, bool& tired, ShownWait& shown) {
         if (moved) {
             policy.moved(engine.crowded);
             sleep = kSleepMicroseconds;
-            tired = false;
+            has_spun = false;
             continue;
         }
         const unsigned yields = newest == nullptr && !watched ? kYieldsAlone : kYieldsAmongThreads;
-        switch (policy.next(engine.crowded, yields, tired, [&] { return wait.for_one_here(wait.argument); })) {
+        switch (policy.next(engine.crowded, yields, has_spun, [&] { return wait.for_one_here(wait.argument); })) {
             case WaitPolicy::Step::pause:
                 cpu_pause();
                 continue;
@@ -153,12 +158,12 @@ bool poll_until(const Wait& wait, bool& tired, ShownWait& shown) {
             case WaitPolicy::Step::sleep:
                 break;
         }
-        shown.show([&](Awaited& what) { wait.describe(wait.argument, what); });
+        shown.found_nothing([&](Awaited& what) { wait.describe(wait.argument, what); });
         if (engine.sleeper_count == 0 || (watched && must_look_soon())) {
             EngineLock::nap(int64_t{kShortSleepMicroseconds} * 1000);
             continue;
         }
-        tired = true;
+        has_spun = true;
         poller = nullptr;
         if (watched) return false;
         watch(sleep);
@@ -187,20 +192,20 @@ void wait_among_threads(const Wait& wait) {
     const void* const outer =
         poller == self() ? poller : nullptr;  // a callback of the thread that polls waits
     const Leaving leaving{outer};
-    bool tired = false;
+    bool has_spun = false;
     ShownWait shown;
     while (!wait.holds(wait.argument)) {
-        if ((poller != nullptr && poller != self()) || (tired && watched)) {
+        if ((poller != nullptr && poller != self()) || (has_spun && watched)) {
             shown.show([&](Awaited& what) { wait.describe(wait.argument, what); });
             // It slept until its limit: another long look would find no more.
-            if (!sleep_until_woken(wait, kAsleepNs)) tired = true;
-        } else if (!poll_until(wait, tired, shown) && !watched) {
+            if (!sleep_until_woken(wait, shown, kAsleepNs)) has_spun = true;
+        } else if (!poll_until(wait, has_spun, shown) && !watched) {
             // It was woken for a message of another thread, which polls.
             aside++;
             uint32_t seen = 0;
             do {
                 seen = passes;
-            } while (!sleep_until_woken(wait, kAsideNs) && (passes != seen || poller != nullptr) && !watched);
+            } while (!sleep_until_woken(wait, shown, kAsideNs) && (passes != seen || poller != nullptr) && !watched);
             aside--;
         }
     }
@@ -210,8 +215,11 @@ void progress_between_calls(const std::atomic<bool>& over) {
     const uint32_t calls = EngineLock::calls();
     unsigned looks = 0;
     unsigned sleep = kSleepMicroseconds;
-    while (!over.load(std::memory_order_relaxed) && EngineLock::calls() == calls && poller == nullptr && !watched) {
+    const int64_t until = now_ns() + kLongestProgressNs;
+    while (!over.load(std::memory_order_relaxed) && EngineLock::calls() == calls && poller == nullptr && !watched &&
+           now_ns() < until) {
         if (progress()) {
+            count_moving_pass();
             looks = 0;
             sleep = kSleepMicroseconds;
             (void)EngineLock::give_turn();
@@ -245,6 +253,8 @@ void Woken::gather() {
             // It is woken, asks by itself, and has the exception.
         }
         unlist(sleeper);
+        // Before it runs it waits for a processor, and for nothing that others do.
+        sleeper.shown->over();
         sleeper.woken.store(1, std::memory_order_release);
         if (count_ == kMost)
             futex_wake(sleeper.woken, 1, false);

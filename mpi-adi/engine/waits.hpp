@@ -25,7 +25,8 @@ struct Wait {
 void wait_among_threads(const Wait& wait);
 
 // For the progress thread, with the lock: moves messages on and sleeps at the modules, until a call of the
-// program comes or it is over.
+// program comes, it is over, or about as long as that.
+constexpr int64_t kLongestProgressNs = 1'000'000'000;
 void progress_between_calls(const std::atomic<bool>& over);
 
 // A thread waits for what no module reports (a word of memory, a worker's end): no thread sleeps for long

@@ -4,16 +4,12 @@
 
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/datatype.hpp"
+#include "mpi-adi/engine/op.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
 #include "mpi-adi/mpi/reasons.hpp"
 
 namespace viaduct::mpi {
 namespace {
-
-// From MPI_MAX, whose handle is the first, on.
-constexpr const char* kOperators[] = {"MPI_MAX",  "MPI_MIN", "MPI_SUM",  "MPI_PROD", "MPI_LAND",   "MPI_BAND",
-                                      "MPI_LOR",  "MPI_BOR", "MPI_LXOR", "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC",
-                                      "MPI_REPLACE", "MPI_NO_OP"};
 
 struct Handles {
     std::string_view type;
@@ -43,7 +39,10 @@ std::string own_name(std::string_view type, int handle) {
         const Datatype* found = type_of(handle);
         return found != nullptr ? found->name : "";
     }
-    if (type == "MPI_Op" && handle >= MPI_MAX && handle <= MPI_NO_OP) return kOperators[handle - MPI_MAX];
+    if (type == "MPI_Op") {
+        const char* const known = op_name(handle);
+        return known != nullptr ? known : "";
+    }
     if (type == "MPI_Win") {
         const rma::Window* win = rma::win_of(handle);
         return win != nullptr ? win->name : "";

@@ -30,7 +30,7 @@ int check_share(Schedule& s, int root, const void* buffer, MPI_Count count, MPI_
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Barrier, (MPI_Comm comm)) {
-    if (Communicator* plain = comm_of(comm); plain != nullptr && !plain->inter && plain->robust == nullptr) {
+    if (Communicator* plain = comm_of(comm); plain != nullptr && !plain->inter && plain->direct) {
         Call call("MPI_Barrier", plain);
         comm_retain(*plain);  // a callback of the program may free it meanwhile
         const int error = coll::barrier_at_once(*plain);
@@ -50,8 +50,8 @@ VIADUCT_MPI(Ibarrier, (MPI_Comm comm, MPI_Request* request)) {
     });
 } VIADUCT_MPI_CATCH(comm)
 
-VIADUCT_MPI(Barrier_init, (MPI_Comm comm, MPI_Info, MPI_Request* request)) {
-    return keep_collective("MPI_Barrier_init", comm, request, [](Schedule& s) {
+VIADUCT_MPI(Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
+    return keep_collective("MPI_Barrier_init", comm, info, request, [](Schedule& s) {
         coll::barrier(s);
         return MPI_SUCCESS;
     });
@@ -94,7 +94,7 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                            VIADUCT_CHECK(check_share(s, root, sendbuf, sendcount, sendtype, &in))
                            int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
                            if (n) {
-                               VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
+                               VIADUCT_CHECK(check_shares(s, recvbuf, recvcounts, displs, n, recvtype, &out))
                                VIADUCT_CHECK(check_in_place(recvbuf, false))
                                VIADUCT_CHECK(
                                    check_apart(s.comm(), sendbuf, sendcount, recvbuf, recvcounts, displs, out))
@@ -130,7 +130,7 @@ VIADUCT_MPI_COLLECTIVE(
         VIADUCT_CHECK(check_share(s, root, recvbuf, recvcount, recvtype, &out))
         int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
         if (n) {
-            VIADUCT_CHECK(check_shares(s, sendcounts, displs, n, sendtype, &in))
+            VIADUCT_CHECK(check_shares(s, sendbuf, sendcounts, displs, n, sendtype, &in))
             VIADUCT_CHECK(check_in_place(sendbuf, false))
             VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf, sendcounts, displs, in))
         }
@@ -168,7 +168,7 @@ VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
                            if (sendbuf != MPI_IN_PLACE) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
-                           VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
+                           VIADUCT_CHECK(check_shares(s, recvbuf, recvcounts, displs, n, recvtype, &out))
                            VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, recvcounts, displs, out))
                            coll::allgather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out));
                            return MPI_SUCCESS;
@@ -203,9 +203,9 @@ VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
                            VIADUCT_CHECK(check_in_place(recvbuf, false))
                            int sent = sendbuf == MPI_IN_PLACE ? 0 : n;
                            if (sendbuf != MPI_IN_PLACE) {
-                               VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, n, sendtype, &in))
+                               VIADUCT_CHECK(check_shares(s, sendbuf, sendcounts, sdispls, n, sendtype, &in))
                            }
-                           VIADUCT_CHECK(check_shares(s, recvcounts, rdispls, n, recvtype, &out))
+                           VIADUCT_CHECK(check_shares(s, recvbuf, recvcounts, rdispls, n, recvtype, &out))
                            VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts,
                                                         rdispls, [&](int) { return out; }))
                            coll::alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),

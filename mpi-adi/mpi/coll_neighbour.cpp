@@ -16,6 +16,12 @@ int check_neighbours(const Communicator& comm, const void* sendbuf, const void* 
     return check_in_place(recvbuf, false);
 }
 
+// Equal shares, one for each of `neighbours`: those of none may be nowhere.
+int check_equal(Schedule& s, int neighbours, const void* base, MPI_Count count, MPI_Datatype handle,
+                const Datatype** type) {
+    return check_data(s, neighbours == 0 ? MPI_IN_PLACE : base, count, handle, type);
+}
+
 }  // namespace
 }  // namespace viaduct::mpi
 
@@ -28,8 +34,10 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
-                           VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
-                           VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           const int sent = destinations(s.comm());
+                           const int received = sources(s.comm());
+                           VIADUCT_CHECK(check_equal(s, sent, sendbuf, sendcount, sendtype, &in))
+                           VIADUCT_CHECK(check_equal(s, received, recvbuf, recvcount, recvtype, &out))
                            coll::neighbour_allgather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out));
                            return MPI_SUCCESS;
                        })
@@ -42,8 +50,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
                            int n = sources(s.comm());
-                           VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
-                           VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
+                           VIADUCT_CHECK(check_equal(s, destinations(s.comm()), sendbuf, sendcount, sendtype, &in))
+                           VIADUCT_CHECK(check_shares(s, recvbuf, recvcounts, displs, n, recvtype, &out))
                            coll::neighbour_allgather(s, {sendbuf, sendcount, in},
                                                      unequal(recvbuf, recvcounts, displs, n, out));
                            return MPI_SUCCESS;
@@ -56,8 +64,10 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
-                           VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
-                           VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           const int sent = destinations(s.comm());
+                           const int received = sources(s.comm());
+                           VIADUCT_CHECK(check_equal(s, sent, sendbuf, sendcount, sendtype, &in))
+                           VIADUCT_CHECK(check_equal(s, received, recvbuf, recvcount, recvtype, &out))
                            coll::neighbour_alltoall(s, equal(sendbuf, sendcount, in), equal(recvbuf, recvcount, out));
                            return MPI_SUCCESS;
                        })
@@ -72,8 +82,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                            VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
                            int sent = destinations(s.comm());
                            int received = sources(s.comm());
-                           VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, sent, sendtype, &in))
-                           VIADUCT_CHECK(check_shares(s, recvcounts, rdispls, received, recvtype, &out))
+                           VIADUCT_CHECK(check_shares(s, sendbuf, sendcounts, sdispls, sent, sendtype, &in))
+                           VIADUCT_CHECK(check_shares(s, recvbuf, recvcounts, rdispls, received, recvtype, &out))
                            coll::neighbour_alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),
                                                     unequal(recvbuf, recvcounts, rdispls, received, out));
                            return MPI_SUCCESS;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "mpi-adi/engine/check/check.hpp"
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/request.hpp"
 #include "mpi-adi/mpi/call.hpp"
@@ -51,8 +52,8 @@
     VIADUCT_MPI(iname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Request * request)) {                        \
         return start_collective("MPI_" #iname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);               \
     } VIADUCT_MPI_CATCH(comm) \
-    VIADUCT_MPI(pname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Info, MPI_Request * request)) {              \
-        return keep_collective("MPI_" #pname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);                \
+    VIADUCT_MPI(pname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Info info, MPI_Request * request)) {         \
+        return keep_collective("MPI_" #pname, comm, info, request, [&](Schedule & s) -> int __VA_ARGS__);          \
     } VIADUCT_MPI_CATCH(comm)
 
 namespace viaduct::mpi {
@@ -65,17 +66,19 @@ template <typename Fill>
         return call.result(MPI_ERR_COMM);
     }
     Schedule s(*comm);
+    if (!checking::on) s.will_block();  // else nothing is done before all have come
     if (int error = fill(s)) {
         comm->give_back_tag(s.tag());
         return call.result(error);
     }
+    if (checking::on) checking::meet(s, name);
     return call.result(s.run());
 }
 
 // What is short needs no schedule; what is not, or not right, is told by that.
 template <typename AtOnce, typename Fill>
 [[nodiscard]] int run_collective_or_at_once(const char* name, MPI_Comm handle, AtOnce&& at_once, Fill&& fill) {
-    if (Communicator* comm = comm_of(handle); comm != nullptr && comm->robust == nullptr) [[likely]] {
+    if (Communicator* comm = comm_of(handle); comm != nullptr && comm->direct) [[likely]] {
         Call call(name, comm);
         comm_retain(*comm);  // a callback of the program may free it meanwhile
         int error = MPI_SUCCESS;
@@ -86,7 +89,7 @@ template <typename AtOnce, typename Fill>
     return run_collective(name, handle, std::forward<Fill>(fill));
 }
 
-// What calls that answer a request have in common: `give` makes the request of a filled schedule.
+// What calls that answer a request have in common: `give` hands out the request of a filled schedule.
 template <typename Fill, typename Give>
 [[nodiscard]] int request_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill& fill, Give give) {
     Communicator* comm = comm_of(handle);
@@ -103,24 +106,29 @@ template <typename Fill, typename Give>
         comm->give_back_tag(s->tag());
         return call.result(error);
     }
-    *request = give(*comm, std::move(s));
-    return MPI_SUCCESS;
+    return give(*comm, std::move(s));
 }
 
 template <typename Fill>
 [[nodiscard]] int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
-    return request_collective(name, handle, request, fill, [](Communicator& comm, std::unique_ptr<Schedule> s) {
-        return publish(start(s.release(), &comm));
+    return request_collective(name, handle, request, fill, [&](Communicator& comm, std::unique_ptr<Schedule> s) {
+        Schedule* const filled = s.release();
+        return publish(start(checking::on ? checking::meet_first(*filled, name, filled) : filled, &comm), request);
     });
 }
 
 // The arguments are read once: each start runs the schedule that they have filled, which keeps datatypes and operator
 // while the request lives.
 template <typename Fill>
-[[nodiscard]] int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
-    return request_collective(name, handle, request, fill, [](Communicator& comm, std::unique_ptr<Schedule> s) {
+[[nodiscard]] int keep_collective(const char* name, MPI_Comm handle, MPI_Info info, MPI_Request* request,
+                                  Fill&& fill) {
+    auto with_info = [&](Schedule& s) { return is_info_or_none(info) ? fill(s) : MPI_ERR_INFO; };
+    return request_collective(name, handle, request, with_info, [&](Communicator& comm, std::unique_ptr<Schedule> s) {
         const std::shared_ptr<Schedule> kept = std::move(s);
-        return make_persistent(comm, [kept]() -> Activity* { return new OneRun(kept); });
+        return publish(make_persistent(comm, [kept, name]() -> Activity* {
+            auto* const run = new OneRun(kept);
+            return checking::on ? checking::meet_first(*kept, name, run) : run;
+        }), request);
     });
 }
 
@@ -145,6 +153,14 @@ template <typename Fill>
     return MPI_SUCCESS;
 }
 
+// Where shares lie apart, a null address with displacements that can hold an address is MPI_BOTTOM: they may be
+// addresses.
+template <typename Displacement>
+const void* base_of_shares(const void* base, MPI_Count displacement) {
+    const bool bottom = !base && sizeof(Displacement) >= sizeof(void*) && displacement != 0;
+    return bottom ? MPI_IN_PLACE : base;
+}
+
 template <typename Count>
 [[nodiscard]] int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, const Datatype** type) {
     if (n > 0 && !counts) {
@@ -162,13 +178,23 @@ template <typename Count>
 
 // Shares that lie apart.
 template <typename Count, typename Displacement>
-[[nodiscard]] int check_shares(Schedule& s, const Count* counts, const Displacement* displacements, int n,
-                               MPI_Datatype handle, const Datatype** type) {
+[[nodiscard]] int check_shares(Schedule& s, const void* base, const Count* counts, const Displacement* displacements,
+                               int n, MPI_Datatype handle, const Datatype** type) {
     if (const int error = check_counts(s, counts, n, handle, type)) {
         return error;
     }
-    const auto holds = [](Count count) { return count > 0; };
-    return !displacements && std::any_of(counts, counts + n, holds) ? MPI_ERR_ARG : MPI_SUCCESS;
+    for (int i = 0; i < n; ++i) {
+        if (counts[i] == 0) {
+            continue;
+        }
+        if (!displacements) {
+            return MPI_ERR_ARG;
+        }
+        if (!base_of_shares<Displacement>(base, displacements[i]) && (*type)->builtin) {
+            return MPI_ERR_BUFFER;
+        }
+    }
+    return MPI_SUCCESS;
 }
 
 [[nodiscard]] inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator** op) {
@@ -266,7 +292,8 @@ int typed(Schedule& s, const void* base, const Count* counts, const Displacement
     *shares = {const_cast<void*>(base), {counts, size_t(n)}, {displacements, size_t(n)}, {}};
     for (int i = 0; i < n; ++i) {
         const Datatype* type = nullptr;
-        if (int error = check_data(s, MPI_IN_PLACE, counts[i], types[i], &type)) {
+        const void* const from = base_of_shares<Displacement>(base, displacements[i]);
+        if (int error = check_data(s, from, counts[i], types[i], &type)) {
             return error;
         }
         shares->types.push_back(type);

@@ -25,12 +25,12 @@ int give(int error, Communicator* const& made, MPI_Comm* newcomm) {
     return error;
 }
 
-int dup(Communicator* comm, const Info* hints, MPI_Comm* newcomm) {
+int dup(Communicator* comm, MPI_Info info, MPI_Comm* newcomm) {
     Communicator* made = nullptr;
-    return comm ? give(comm_dup(*comm, hints, &made), made, newcomm) : MPI_ERR_COMM;
+    return comm ? give(comm_dup(*comm, info_of(info), wrong_info(info), &made), made, newcomm) : MPI_ERR_COMM;
 }
 
-int idup(Communicator* comm, const Info* hints, MPI_Comm* newcomm, MPI_Request* request) {
+int idup(Communicator* comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
     if (!comm) {
         return MPI_ERR_COMM;
     }
@@ -38,11 +38,10 @@ int idup(Communicator* comm, const Info* hints, MPI_Comm* newcomm, MPI_Request* 
         return MPI_ERR_NO_MEM;
     }
     Request* pending = nullptr;
-    if (int error = comm_idup(*comm, hints, newcomm, &pending)) {
+    if (int error = comm_idup(*comm, info_of(info), wrong_info(info), newcomm, &pending)) {
         return error;
     }
-    *request = publish(pending);
-    return MPI_SUCCESS;
+    return publish(pending, request);
 }
 
 // MPICH's own type of split: processes that share a directory. All that request it must name the same one; those of
@@ -71,12 +70,12 @@ int color_by_directory(Communicator& comm, const Info* info, int* color) {
 // The members that pass MPI_UNDEFINED do not have the arguments of the others, and take part in one split and no
 // more. So that is what separates the others, before they agree among themselves on their colors.
 template <typename ColorOf>
-int split_those_who_ask(Communicator& comm, int key, ColorOf&& color_of, Communicator** made) {
+int split_those_who_ask(Communicator& comm, int key, int refused, ColorOf&& color_of, Communicator** made) {
     if (comm.inter) {
         return MPI_ERR_COMM;
     }
     Communicator* asking = nullptr;
-    if (int error = comm_split(comm, 0, comm.rank, MPI_SUCCESS, &asking)) {
+    if (int error = comm_split(comm, 0, comm.rank, refused, &asking)) {
         return error;
     }
     int color = MPI_UNDEFINED;
@@ -132,20 +131,21 @@ Communicator* with_hints(Communicator* made, const Info* info) {
     return made;
 }
 
-int split_type(Communicator& comm, int type, int key, Info* info, MPI_Comm* newcomm) {
+int split_type(Communicator& comm, int type, int key, MPI_Info handle, MPI_Comm* newcomm) {
+    Info* const info = info_of(handle);
+    int refused = wrong_info(handle);
     Communicator* made = nullptr;
     int error = MPI_SUCCESS;
     if (type == MPIX_COMM_TYPE_NEIGHBORHOOD) {
         error = split_those_who_ask(
-            comm, key, [&](Communicator& asking, int* color) { return color_by_directory(asking, info, color); },
-            &made);
+            comm, key, refused,
+            [&](Communicator& asking, int* color) { return color_by_directory(asking, info, color); }, &made);
     } else if (type == MPI_COMM_TYPE_HW_UNGUIDED) {
         error = split_those_who_ask(
-            comm, key, [&](Communicator& asking, int* color) { return color_by_next_resource(asking, info, color); },
-            &made);
+            comm, key, refused,
+            [&](Communicator& asking, int* color) { return color_by_next_resource(asking, info, color); }, &made);
     } else {
         int color = MPI_UNDEFINED;
-        int refused = MPI_SUCCESS;
         if (type == MPI_COMM_TYPE_SHARED) {
             color = int(own_node());
         } else if (type == MPI_COMM_TYPE_HW_GUIDED) {
@@ -200,28 +200,28 @@ VIADUCT_MPI(Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_dup", old);
     VIADUCT_MPI_NEED(newcomm)
-    return call.result(dup(old, nullptr, newcomm));  // since MPI 4.0 hints stay behind
+    return call.result(dup(old, MPI_INFO_NULL, newcomm));  // since MPI 4.0 hints stay behind
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_dup_with_info", old);
     VIADUCT_MPI_NEED(newcomm)
-    return call.result(dup(old, info_of(info), newcomm));
+    return call.result(dup(old, info, newcomm));
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_idup", old);
     VIADUCT_MPI_NEED(newcomm, request)
-    return call.result(idup(old, nullptr, newcomm, request));
+    return call.result(idup(old, MPI_INFO_NULL, newcomm, request));
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_idup_with_info", old);
     VIADUCT_MPI_NEED(newcomm, request)
-    return call.result(idup(old, info_of(info), newcomm, request));
+    return call.result(idup(old, info, newcomm, request));
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
@@ -272,7 +272,7 @@ VIADUCT_MPI(Comm_split_type, (MPI_Comm comm, int split_by, int key, MPI_Info inf
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_split_type", old);
     VIADUCT_MPI_NEED(newcomm)
-    return call.result(old ? split_type(*old, split_by, key, info_of(info), newcomm) : MPI_ERR_COMM);
+    return call.result(old ? split_type(*old, split_by, key, info, newcomm) : MPI_ERR_COMM);
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_free, (MPI_Comm * comm)) {
@@ -313,6 +313,9 @@ VIADUCT_MPI(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm p
             refused = MPI_ERR_RANK;
         } else if (tag < 0) {
             refused = MPI_ERR_TAG;
+        }
+        if (refused != MPI_SUCCESS) {
+            peer = nullptr;  // the other side cannot be told
         }
     }
     Communicator* made = nullptr;

@@ -79,9 +79,12 @@ int list_edges(const Communicator& old, int n, const int sources[], const int de
 }
 
 int create(Communicator& old, int n, const int sources[], const int degrees[], const int destinations[],
-           const int weights[], MPI_Comm* newcomm) {
+           const int weights[], MPI_Info info, MPI_Comm* newcomm) {
     std::vector<Edge> mine, all;
-    const int refused = list_edges(old, n, sources, degrees, destinations, weights, &mine);
+    int refused = list_edges(old, n, sources, degrees, destinations, weights, &mine);
+    if (refused == MPI_SUCCESS && !is_info_or_none(info)) {
+        refused = MPI_ERR_INFO;
+    }
     if (refused != MPI_SUCCESS) {
         mine.clear();
     }
@@ -105,7 +108,7 @@ int create(Communicator& old, int n, const int sources[], const int degrees[], c
 }
 
 int check_adjacent(const Communicator& old, int indegree, const int sources[], const int source_weights[],
-                   int outdegree, const int destinations[], const int destination_weights[]) {
+                   int outdegree, const int destinations[], const int destination_weights[], MPI_Info info) {
     if ((indegree > 0 && missing(sources, source_weights)) ||
         (outdegree > 0 && missing(destinations, destination_weights))) {
         return MPI_ERR_ARG;
@@ -114,15 +117,15 @@ int check_adjacent(const Communicator& old, int indegree, const int sources[], c
         !ranks_hold(old, destinations, outdegree) || weightless(source_weights) != weightless(destination_weights)) {
         return MPI_ERR_ARG;
     }
-    return MPI_SUCCESS;
+    return is_info_or_none(info) ? MPI_SUCCESS : MPI_ERR_INFO;
 }
 
 int create_adjacent(Communicator& old, int indegree, const int sources[], const int source_weights[], int outdegree,
-                    const int destinations[], const int destination_weights[], MPI_Comm* newcomm) {
+                    const int destinations[], const int destination_weights[], MPI_Info info, MPI_Comm* newcomm) {
     auto topology = std::make_unique<Topology>();
     topology->kind = MPI_DIST_GRAPH;
     if (const int refused = check_adjacent(old, indegree, sources, source_weights, outdegree, destinations,
-                                           destination_weights)) {
+                                           destination_weights, info)) {
         return finish(old, refused, std::move(topology), newcomm);
     }
     topology->weighted = !weightless(source_weights);
@@ -147,22 +150,23 @@ void give(const std::vector<int>& from, int most, int to[]) {
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Dist_graph_create, (MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-                                const int destinations[], const int weights[], MPI_Info, int, MPI_Comm* newcomm)) {
+                                const int destinations[], const int weights[], MPI_Info info, int,
+                                MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm_old);
     Call call("MPI_Dist_graph_create", old);
     VIADUCT_MPI_NEED(newcomm)
-    return call.result(old && !old->inter ? create(*old, n, sources, degrees, destinations, weights, newcomm)
+    return call.result(old && !old->inter ? create(*old, n, sources, degrees, destinations, weights, info, newcomm)
                                           : MPI_ERR_COMM);
 } VIADUCT_MPI_CATCH(comm_old)
 
 VIADUCT_MPI(Dist_graph_create_adjacent,
             (MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[], int outdegree,
-             const int destinations[], const int destweights[], MPI_Info, int, MPI_Comm* newcomm)) {
+             const int destinations[], const int destweights[], MPI_Info info, int, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm_old);
     Call call("MPI_Dist_graph_create_adjacent", old);
     VIADUCT_MPI_NEED(newcomm)
     return call.result(old && !old->inter ? create_adjacent(*old, indegree, sources, sourceweights, outdegree,
-                                                            destinations, destweights, newcomm)
+                                                            destinations, destweights, info, newcomm)
                                           : MPI_ERR_COMM);
 } VIADUCT_MPI_CATCH(comm_old)
 

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <type_traits>
 
+#include "mpi-adi/mpi/noted.hpp"
+
 namespace viaduct::mpi {
 
 // An argument of a call. Its parameter's type and name are in the text of the parameters.
@@ -25,7 +27,8 @@ Value value_of(T argument) {
     }
 }
 
-// Makes the text of an error from the call, and asks the error handler. `parameters` is how the function writes them.
+// Makes the text of an error from the call, and asks the error handler; or notes what the call has made, when the code
+// is checking::kCallToNote. `parameters` is how the function writes them.
 [[gnu::cold]] int end_failed_call(const char* function, const char* parameters, const Value* values, int count,
                                   int code);
 
@@ -35,6 +38,45 @@ template <typename... Arguments>
     const Value values[] = {value_of(arguments)..., {}};
     return end_failed_call(function, parameters, values, sizeof...(arguments), code);
 }
+
+// What the debugging mode looks at before the call: collective calls that have no schedule of their own.
+void before_call(const char* function, const char* parameters, const Value* values, int count);
+
+template <typename... Arguments>
+[[gnu::cold, gnu::noinline]] void look_before(const char* function, const char* parameters, Arguments... arguments) {
+    const Value values[] = {value_of(arguments)..., {}};
+    before_call(function, parameters, values, sizeof...(arguments));
+}
+
+// The object that a call is about to end. It has ended when the call has taken its handle away, also where the call
+// fails afterwards; a call that leaves the handle has ended nothing.
+template <bool ends>
+class ObjectEnd {
+public:
+    template <typename... Arguments>
+    explicit ObjectEnd(const char*, Arguments...) {}
+};
+template <>
+class ObjectEnd<true> {
+public:
+    ObjectEnd(const char* function, const int* place) : function_(function) {
+        if (checking::noting != checking::Noting::yes || place == nullptr) [[likely]]
+            return;
+        place_ = place;
+        handle_ = *place;
+    }
+    ~ObjectEnd() {
+        if (place_ != nullptr && *place_ != handle_) [[unlikely]]
+            note_end(function_, handle_);
+    }
+    ObjectEnd(const ObjectEnd&) = delete;
+    ObjectEnd& operator=(const ObjectEnd&) = delete;
+
+private:
+    const char* function_;
+    const int* place_ = nullptr;
+    int handle_ = 0;
+};
 
 template <typename Function>
 struct TypesOf;
@@ -96,10 +138,20 @@ using ArgumentType = std::tuple_element_t<index, typename TypesOf<Function>::typ
     extern "C" std::remove_reference_t<decltype(::name)> name \
         __attribute__((weak, visibility("default"), alias("P" #name))); \
     extern "C" __attribute__((visibility("default"))) int P##name(VIADUCT_JOIN(VIADUCT_TAKE_, n)(::name)) { \
+        if constexpr (::viaduct::mpi::is_looked_at_before(#name)) \
+            if (::viaduct::mpi::checking::on) [[unlikely]] \
+                ::viaduct::mpi::look_before(#name, text VIADUCT_BEHIND_COMMA(VIADUCT_JOIN(VIADUCT_PASS_, n))); \
+        [[maybe_unused]] const ::viaduct::mpi::ObjectEnd<::viaduct::mpi::ends_an_object(#name)> end( \
+            #name VIADUCT_BEHIND_COMMA(VIADUCT_JOIN(VIADUCT_PASS_, n))); \
         const int code = viaduct_body::name(VIADUCT_JOIN(VIADUCT_PASS_, n)); \
         if (code != MPI_SUCCESS) [[unlikely]] \
             return ::viaduct::mpi::failed_call(#name, text,                                                \
                                                code VIADUCT_BEHIND_COMMA(VIADUCT_JOIN(VIADUCT_PASS_, n)));        \
+        if constexpr (::viaduct::mpi::makes_an_object(#name, text)) \
+            if (::viaduct::mpi::checking::may_note()) [[unlikely]] \
+                return ::viaduct::mpi::failed_call( \
+                    #name, text, \
+                    ::viaduct::mpi::checking::kCallToNote VIADUCT_BEHIND_COMMA(VIADUCT_JOIN(VIADUCT_PASS_, n))); \
         return MPI_SUCCESS; \
     } \
     static inline int viaduct_body::name parameters

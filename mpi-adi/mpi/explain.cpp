@@ -5,6 +5,8 @@
 
 #include <cctype>
 
+#include "mpi-adi/engine/critical.hpp"
+#include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/mpi/entry.hpp"
 #include "mpi-adi/mpi/reasons.hpp"
@@ -39,7 +41,10 @@ Argument argument_of(std::string_view text, const Value& value) {
         all.pointer = true;
         type = trimmed(type.substr(0, type.size() - 1));
     }
-    if (type.starts_with("const ")) type = trimmed(type.substr(6));
+    if (type.starts_with("const ")) {
+        all.constant = true;
+        type = trimmed(type.substr(6));
+    }
     all.type = type.empty() ? all.name : type;
     if (type.empty()) all.name = {};
     return all;
@@ -78,6 +83,10 @@ std::string text_of_call(const char* function, const ArgumentList& arguments) {
 }
 
 int end_failed_call(const char* function, const char* parameters, const Value* values, int count, int code) {
+    if (code == checking::kCallToNote) {
+        note_made(function, parameters, values, count);
+        return MPI_SUCCESS;
+    }
     try {
         const Critical guard;
         const std::string detail = take_detail();

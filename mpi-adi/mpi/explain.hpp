@@ -14,6 +14,7 @@ struct Argument {
     std::string_view type;  // without const, * and []
     std::string_view name;
     bool pointer = false;
+    bool constant = false;  // what it points to
     Value value;
 };
 
@@ -21,6 +22,8 @@ using ArgumentList = std::vector<Argument>;
 
 // `parameters` is the text of a parameter list, with its parentheses. It has no commas within a parameter.
 ArgumentList arguments_of(const char* parameters, const Value* values, int count);
+// What the call has given the program and the program has to free, for the debugging mode.
+void note_made(const char* function, const char* parameters, const Value* values, int count);
 std::string text_of_call(const char* function, const ArgumentList& arguments);
 
 }  // namespace viaduct::mpi

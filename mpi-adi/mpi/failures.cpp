@@ -49,7 +49,7 @@ VIADUCT_MPIX_ON_COMM(Comm_agree, (MPI_Comm comm, int* flag), {
 VIADUCT_MPIX_ON_COMM(Comm_iagree, (MPI_Comm comm, int* flag, MPI_Request* request), {
     VIADUCT_MPI_NEED(flag, request)
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
-    *request = publish(robust::comm_agree(*found, flag));
+    return publish(robust::comm_agree(*found, flag), request);
 })
 
 VIADUCT_MPIX_ON_COMM(Comm_shrink, (MPI_Comm comm, MPI_Comm* newcomm), {
@@ -60,11 +60,11 @@ VIADUCT_MPIX_ON_COMM(Comm_shrink, (MPI_Comm comm, MPI_Comm* newcomm), {
 VIADUCT_MPIX_ON_COMM(Comm_ishrink, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request), {
     VIADUCT_MPI_NEED(newcomm, request)
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
-    *request = publish(robust::comm_shrink(*found, newcomm));
+    return publish(robust::comm_shrink(*found, newcomm), request);
 })
 
 VIADUCT_MPIX_ON_COMM(Comm_failure_ack, (MPI_Comm comm), {
-    if (found->robust != nullptr) found->robust->acknowledged = count_failed(*found);
+    if (found->robust != nullptr) robust::acknowledge(*found, count_failed(*found));
 })
 
 VIADUCT_MPIX_ON_COMM(Comm_failure_get_acked, (MPI_Comm comm, MPI_Group* failedgrp), {
@@ -82,9 +82,9 @@ VIADUCT_MPIX_ON_COMM(Comm_ack_failed, (MPI_Comm comm, int num_to_ack, int* num_a
     VIADUCT_MPI_NEED(num_acked)
     if (num_to_ack < 0) return call.result(MPI_ERR_ARG);
     if (found->robust != nullptr) {
-        size_t& acknowledged = found->robust->acknowledged;
-        acknowledged = std::max(acknowledged, std::min(size_t(num_to_ack), count_failed(*found)));
-        *num_acked = int(acknowledged);
+        const size_t asked = std::min(size_t(num_to_ack), count_failed(*found));
+        robust::acknowledge(*found, std::max(found->robust->acknowledged, asked));
+        *num_acked = int(found->robust->acknowledged);
     } else {
         *num_acked = 0;
     }

@@ -17,7 +17,10 @@ public:
     io::File* operator->() const { return file_; }
     // Gives the code to the file's error handler and back; MPI_SUCCESS passes.
     [[nodiscard]] int result(int code) const { return code == MPI_SUCCESS ? code : io::raise(file_, code, name_); }
-    [[nodiscard]] int now(int code) const { return code == MPI_SUCCESS ? code : io::tell(file_, code, name_); }
+    // The same before the call ends, for a file that is closed by it.
+    [[nodiscard]] int call_error_handler(int code) const {
+        return code == MPI_SUCCESS ? code : io::tell(file_, code, name_);
+    }
 
 private:
     Critical guard_;

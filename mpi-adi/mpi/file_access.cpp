@@ -72,8 +72,7 @@ int access_later(const char* name, MPI_File fh, Position position, bool writes, 
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     Request* started = nullptr;
     const int error = io::start_transfer(*call, what, &started);
-    if (error == MPI_SUCCESS) *request = publish(started);
-    return call.result(error);
+    return call.result(error == MPI_SUCCESS ? publish(started, request) : error);
 }
 
 int begin_split(const char* name, MPI_File fh, Position position, bool writes, MPI_Offset offset,

@@ -31,10 +31,8 @@ int check_amode(int amode) {
 // For MPI_FILE_NULL null is right.
 bool knows(MPI_File handle) { return handle == MPI_FILE_NULL || io::file_of(handle) != nullptr; }
 
-bool knows_info(MPI_Info info) { return info == MPI_INFO_NULL || info_of(info) != nullptr; }
-
-int check_resize(const io::File& file, MPI_Offset size) {
-    if (size < 0) return MPI_ERR_ARG;
+// Alike in all processes; the size, which may differ, is agreed on (io::set_size).
+int check_resize(const io::File& file) {
     if (file.sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
     return file.can_write() ? MPI_SUCCESS : MPI_ERR_READ_ONLY;
 }
@@ -50,7 +48,7 @@ VIADUCT_MPI(File_open, (MPI_Comm handle, const char* filename, int amode, MPI_In
     if (comm == nullptr || comm->inter) return call.result(MPI_ERR_COMM);
     int refused = check_amode(amode);
     if (fh == nullptr) refused = MPI_ERR_ARG;
-    if (!knows_info(info)) refused = MPI_ERR_INFO;
+    if (!is_info_or_none(info)) refused = MPI_ERR_INFO;
     if (!holds_name(filename)) refused = MPI_ERR_BAD_FILE;
     if (fh != nullptr) *fh = MPI_FILE_NULL;
     io::File* made = nullptr;
@@ -64,7 +62,7 @@ VIADUCT_MPI(File_close, (MPI_File * fh)) {
     FileCall call("MPI_File_close", fh == nullptr ? MPI_FILE_NULL : *fh);
     if (!call.valid()) return call.result(MPI_ERR_FILE);
     const int error = io::close(&*call);
-    const int answer = call.now(error);  // the handler is the file's
+    const int answer = call.call_error_handler(error);  // the handler is the file's
     io::remove_file(&*call);
     delete &*call;
     *fh = MPI_FILE_NULL;
@@ -74,17 +72,17 @@ VIADUCT_MPI(File_close, (MPI_File * fh)) {
 VIADUCT_MPI(File_delete, (const char* filename, MPI_Info info)) {
     FileCall call("MPI_File_delete", MPI_FILE_NULL);
     if (!holds_name(filename)) return call.result(MPI_ERR_BAD_FILE);
-    if (!knows_info(info)) return call.result(MPI_ERR_INFO);
+    if (!is_info_or_none(info)) return call.result(MPI_ERR_INFO);
     return call.result(io::remove(filename));
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_FILE(set_size, (MPI_File fh, MPI_Offset size), {
-    if (const int error = check_resize(*call, size)) return error;
+    if (const int error = check_resize(*call)) return error;
     return io::set_size(*call, size);
 })
 
 VIADUCT_MPI_FILE(preallocate, (MPI_File fh, MPI_Offset size), {
-    if (const int error = check_resize(*call, size)) return error;
+    if (const int error = check_resize(*call)) return error;
     return io::preallocate(*call, size);
 })
 
@@ -108,8 +106,9 @@ VIADUCT_MPI_FILE(get_amode, (MPI_File fh, int* amode), {
 
 VIADUCT_MPI_FILE(set_info, (MPI_File fh, MPI_Info info), {
     const Info* given = info_of(info);
-    if (given == nullptr && info != MPI_INFO_NULL) return MPI_ERR_INFO;
-    return io::set_hints(*call, given == nullptr ? Info() : *given);
+    // Also with an info that is wrong here: the others must not wait for this process.
+    const int error = io::set_hints(*call, given == nullptr ? Info() : *given);
+    return is_info_or_none(info) ? error : MPI_ERR_INFO;
 })
 
 VIADUCT_MPI_FILE(get_info, (MPI_File fh, MPI_Info* info_used), {
@@ -162,7 +161,7 @@ VIADUCT_MPI(File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
 VIADUCT_MPI(File_call_errhandler, (MPI_File fh, int errorcode)) {
     FileCall call("MPI_File_call_errhandler", fh);
     if (!knows(fh)) return call.result(MPI_ERR_FILE);
-    (void)call.now(errorcode);  // the handler has run: the call has succeeded
+    (void)call.call_error_handler(errorcode);  // the handler has run: the call has succeeded
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(fh)
 

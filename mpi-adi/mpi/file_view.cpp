@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI functions on views, positions and data representations.
+// Entry points of MPI 4.0, 14.3 (views), 14.4.3 (positions) and 14.5 (data representations): they check arguments and
+// call engine/io/file.cpp. FileCall (file.hpp) holds the engine lock. set_view and seek_shared are collective: their
+// errors are agreed on, so that no process waits for one that has refused.
 #include <cstring>
 
 #include "mpi-adi/mpi/file.hpp"
@@ -7,19 +9,20 @@
 namespace viaduct::mpi {
 namespace {
 
-// A handle of its own for the program to free; predefined types are given back as they are.
+// For the program: the same handle with one more reference, which the program frees; of a predefined type the handle as
+// it is.
 MPI_Datatype give_type(const Datatype& type) {
     if (type.builtin) return type.handle;
     type.retain();
     return type.handle;
 }
 
-bool holds_datarep(const char* name) {
+bool valid_datarep_name(const char* name) {
     return name != nullptr && *name != '\0' && strnlen(name, MPI_MAX_DATAREP_STRING) < MPI_MAX_DATAREP_STRING;
 }
 
 int register_datarep(const char* name, const io::DatarepFunctions& functions) {
-    if (!holds_datarep(name) || functions.extent == nullptr) return MPI_ERR_ARG;
+    if (!valid_datarep_name(name) || functions.extent == nullptr) return MPI_ERR_ARG;
     return io::register_representation(name, functions);
 }
 
@@ -34,21 +37,17 @@ int type_extent(const io::File& file, MPI_Datatype datatype, MPI_Count* extent) 
     return MPI_SUCCESS;
 }
 
-bool is_whence(int whence) {
-    return whence == MPI_SEEK_SET || whence == MPI_SEEK_CUR || whence == MPI_SEEK_END;
-}
-
 int check_view(const io::File& file, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
                const char* datarep, MPI_Info info) {
     if (disp == MPI_DISPLACEMENT_CURRENT ? !file.sequential() : disp < 0) return MPI_ERR_ARG;
-    // In a sequential file one cannot go anywhere else.
+    // MPI_MODE_SEQUENTIAL: only MPI_DISPLACEMENT_CURRENT is allowed (MPI 4.0, 14.3).
     if (file.sequential() && disp != MPI_DISPLACEMENT_CURRENT) return MPI_ERR_ARG;
     for (const MPI_Datatype handle : {etype, filetype}) {
         const Datatype* type = type_of(handle);
         if (type == nullptr || !type->committed) return MPI_ERR_TYPE;
     }
-    if (!holds_datarep(datarep)) return MPI_ERR_UNSUPPORTED_DATAREP;
-    return info != MPI_INFO_NULL && info_of(info) == nullptr ? MPI_ERR_INFO : MPI_SUCCESS;
+    if (!valid_datarep_name(datarep)) return MPI_ERR_UNSUPPORTED_DATAREP;
+    return is_info_or_none(info) ? MPI_SUCCESS : MPI_ERR_INFO;
 }
 
 }  // namespace
@@ -61,7 +60,7 @@ VIADUCT_MPI_FILE(set_view,
                   const char* datarep, MPI_Info info),
                  {
                      if (const int error = check_view(*call, disp, etype, filetype, datarep, info))
-                         return error;
+                         return io::refuse_view(*call, error);
                      return io::set_view(*call, disp, *type_of(etype), *type_of(filetype), datarep,
                                          info_of(info));
                  })
@@ -74,18 +73,19 @@ VIADUCT_MPI_FILE(get_view,
                      *disp = view.displacement();
                      *etype = give_type(view.etype());
                      *filetype = give_type(view.filetype());
+                     // The program gives MPI_MAX_DATAREP_STRING bytes; registered names are shorter.
                      std::strcpy(datarep, view.representation().name().c_str());
                      return MPI_SUCCESS;
                  })
 
 VIADUCT_MPI_FILE(seek, (MPI_File fh, MPI_Offset offset, int whence), {
     if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
-    return is_whence(whence) ? io::seek(*call, offset, whence) : MPI_ERR_ARG;
+    return io::seek(*call, offset, whence);
 })
 
 VIADUCT_MPI_FILE(seek_shared, (MPI_File fh, MPI_Offset offset, int whence), {
     if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
-    return is_whence(whence) ? io::seek_shared(*call, offset, whence) : MPI_ERR_ARG;
+    return io::seek_shared(*call, offset, whence);
 })
 
 VIADUCT_MPI_FILE(get_position, (MPI_File fh, MPI_Offset* offset), {
@@ -106,8 +106,7 @@ VIADUCT_MPI_FILE(get_byte_offset, (MPI_File fh, MPI_Offset offset, MPI_Offset* d
     if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
     MPI_Offset at = 0;
     if (offset < 0 || __builtin_mul_overflow(offset, call->view->etype_bytes(), &at)) return MPI_ERR_ARG;
-    *disp = call->view->offset_of(at);
-    return MPI_SUCCESS;
+    return call->view->find_offset(at, disp) ? MPI_SUCCESS : MPI_ERR_ARG;
 })
 
 VIADUCT_MPI_FILE(get_type_extent, (MPI_File fh, MPI_Datatype datatype, MPI_Aint* extent),

@@ -43,8 +43,7 @@ VIADUCT_MPI(Grequest_start, (MPI_Grequest_query_function * query_fn, MPI_Greques
     Call call("MPI_Grequest_start");
     VIADUCT_MPI_NEED(handle)
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
-    *handle = publish(begin({query_fn, free_fn, cancel_fn, nullptr, nullptr}, extra_state));
-    return MPI_SUCCESS;
+    return publish(begin({query_fn, free_fn, cancel_fn, nullptr, nullptr}, extra_state), handle);
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Grequest_complete, (MPI_Request handle)) {
@@ -61,8 +60,7 @@ VIADUCT_MPIX(Grequest_start, (MPI_Grequest_query_function * query_fn, MPI_Greque
     Call call("MPIX_Grequest_start");
     VIADUCT_MPI_NEED(handle)
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
-    *handle = publish(begin({query_fn, free_fn, cancel_fn, poll_fn, wait_fn}, extra_state));
-    return MPI_SUCCESS;
+    return publish(begin({query_fn, free_fn, cancel_fn, poll_fn, wait_fn}, extra_state), handle);
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Grequest_class_create,
@@ -81,6 +79,5 @@ VIADUCT_MPIX(Grequest_class_allocate, (MPIX_Grequest_class which, void* extra_st
     VIADUCT_MPI_NEED(handle)
     if (which < 0 || static_cast<size_t>(which) >= classes().size()) return call.result(MPI_ERR_ARG);
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
-    *handle = publish(begin(classes()[static_cast<size_t>(which)], extra_state));
-    return MPI_SUCCESS;
+    return publish(begin(classes()[static_cast<size_t>(which)], extra_state), handle);
 } VIADUCT_MPI_CATCH()

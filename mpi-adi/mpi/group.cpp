@@ -31,9 +31,8 @@ bool ranks_hold(const Group& group, int n, const int ranks[]) {
 
 int include(const Group& group, int n, const int ranks[], MPI_Group* newgroup) {
     std::vector<int> processes;
-    for (int i = 0; i < n; ++i) {
-        processes.push_back(group.world[size_t(ranks[i])]);
-    }
+    processes.reserve(size_t(n));
+    for (int i = 0; i < n; ++i) processes.push_back(group.world[size_t(ranks[i])]);
     return give(std::move(processes), newgroup);
 }
 
@@ -47,7 +46,7 @@ int exclude(const Group& group, int n, const int ranks[], MPI_Group* newgroup) {
     return give(std::move(processes), newgroup);
 }
 
-int chosen(MPI_Group handle, int n, const int ranks[], MPI_Group* newgroup, bool in) {
+int select_members(MPI_Group handle, int n, const int ranks[], MPI_Group* newgroup, bool in) {
     Group* group = group_of(handle);
     if (!group) {
         return MPI_ERR_GROUP;
@@ -181,13 +180,13 @@ VIADUCT_MPI(Group_difference, (MPI_Group group1, MPI_Group group2, MPI_Group* ne
 VIADUCT_MPI(Group_incl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
     Call call("MPI_Group_incl");
     VIADUCT_MPI_NEED(newgroup)
-    return call.result(chosen(group, n, ranks, newgroup, true));
+    return call.result(select_members(group, n, ranks, newgroup, true));
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_excl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
     Call call("MPI_Group_excl");
     VIADUCT_MPI_NEED(newgroup)
-    return call.result(chosen(group, n, ranks, newgroup, false));
+    return call.result(select_members(group, n, ranks, newgroup, false));
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_range_incl, (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {

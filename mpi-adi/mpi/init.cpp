@@ -36,6 +36,9 @@ int initialise(int required, int* provided, const char* function) {
 }
 
 }  // namespace
+
+bool is_in_world_model() { return stage == WorldStage::running; }
+
 }  // namespace viaduct::mpi
 
 using namespace viaduct::mpi;
@@ -58,7 +61,7 @@ VIADUCT_MPI_ENTRY(MPI_Finalize, ()) try {
     Critical guard;
     if (stage != WorldStage::running) return raise(nullptr, MPI_ERR_OTHER, "MPI_Finalize");
     // Delete callbacks of attributes may still send and receive.
-    if (const int error = mpi_teardown(); error != MPI_SUCCESS) return error;
+    if (const int error = mpi_teardown(session_is_open()); error != MPI_SUCCESS) return error;
     stage = WorldStage::after;
     return exit_job(Leaving::world);
 } VIADUCT_MPI_CATCH()

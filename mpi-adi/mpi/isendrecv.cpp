@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI_Isendrecv and its form with one buffer: a send and a receive that go on together under one request, whose status
-// is that of the receive.
+// is that of the receive. Two messages cannot be cancelled as one, so that request cannot (nor can MPICH's); where one
+// side is MPI_PROC_NULL it is that of the other message alone, and can.
 #include <memory>
 
 #include "mpi-adi/engine/request.hpp"
@@ -37,6 +38,7 @@ class Exchange final : public Activity {
         owner_->r_rank = status.MPI_SOURCE;
         owner_->r_tag = status.MPI_TAG;
         owner_->r_length = bytes_of(status);
+        owner_->r_bytes = 0;  // the debugging mode looks for no buffer of it
         return true;
     }
 
@@ -47,16 +49,25 @@ class Exchange final : public Activity {
     std::unique_ptr<char[]> copy_;
 };
 
-MPI_Request go(Comm& comm, std::unique_ptr<Exchange> exchange, int to, int send_tag, const Payload& out, int from,
-               int receive_tag, const Payload& in) {
+int go(Comm& comm, std::unique_ptr<Exchange> exchange, int to, int send_tag, const Payload& out, int from,
+       int receive_tag, const Payload& in, MPI_Request* handle) {
     // The one with a handle first: the others need no name, and there may be just one left.
     Exchange* going = exchange.release();
     Request* request = start(going, &comm);
-    const MPI_Request handle = publish(request);
+    const int answer = publish(request, handle);
     Request* receive = irecv(comm, Channel::p2p, from, receive_tag, in);
     going->begin(isend(comm, Channel::p2p, to, send_tag, out), receive);
     going->belongs_to(request);
-    return handle;
+    return answer;
+}
+
+// With MPI_PROC_NULL on at least one side.
+int go_one_way(Comm& comm, int to, int send_tag, const Payload& out, int from, int receive_tag, const Payload& in,
+               MPI_Request* handle) {
+    if (to == MPI_PROC_NULL) return publish(irecv(comm, Channel::p2p, from, receive_tag, in), handle);
+    Request* const request = isend(comm, Channel::p2p, to, send_tag, out);
+    request->no_process = true;  // its status is that of the receive
+    return publish(request, handle);
 }
 
 }  // namespace
@@ -79,9 +90,12 @@ VIADUCT_MPI_COUNTED_ON(comm, Isendrecv,
                            if (!name_is_left()) {
                                return call.result(MPI_ERR_NO_MEM);
                            }
-                           *request = go(*out.comm, std::make_unique<Exchange>(), dest, sendtag, out.payload, source,
-                                         recvtag, in.payload);
-                           return MPI_SUCCESS;
+                           if (dest == MPI_PROC_NULL || source == MPI_PROC_NULL) {
+                               return go_one_way(*out.comm, dest, sendtag, out.payload, source, recvtag, in.payload,
+                                                 request);
+                           }
+                           return go(*out.comm, std::make_unique<Exchange>(), dest, sendtag, out.payload, source,
+                                     recvtag, in.payload, request);
                        })
 
 VIADUCT_MPI_COUNTED_ON(comm, Isendrecv_replace,
@@ -98,13 +112,16 @@ VIADUCT_MPI_COUNTED_ON(comm, Isendrecv_replace,
                            if (!name_is_left()) {
                                return call.result(MPI_ERR_NO_MEM);
                            }
+                           if (dest == MPI_PROC_NULL || source == MPI_PROC_NULL) {
+                               return go_one_way(*in.comm, dest, sendtag, out.payload, source, recvtag, in.payload,
+                                                 request);
+                           }
                            const uint64_t bytes = out.payload.bytes;
                            auto exchange = std::make_unique<Exchange>();
                            char* copy = exchange->copy(bytes);
                            if (bytes > 0) {
                                type_of(datatype)->pack(buf, uint64_t(count), 0, bytes, copy);
                            }
-                           *request = go(*in.comm, std::move(exchange), dest, sendtag, {copy, bytes, nullptr, 0},
-                                         source, recvtag, in.payload);
-                           return MPI_SUCCESS;
+                           return go(*in.comm, std::move(exchange), dest, sendtag, {copy, bytes, nullptr, 0}, source,
+                                     recvtag, in.payload, request);
                        })

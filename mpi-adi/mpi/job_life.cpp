@@ -11,6 +11,7 @@
 #include "core/wait/time_slice.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/mpi/data_symbols.hpp"
+#include "mpi-adi/mpi/exit_watch.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -49,6 +50,7 @@ int enter_job(int wanted) {
         if (error != MPI_SUCCESS) {
             return error;
         }
+        watch_exit_code();
     }
     if (level == MPI_THREAD_MULTIPLE) {
         EngineLock::enable();
@@ -69,12 +71,17 @@ int exit_job(Leaving what) {
     if (what == Leaving::world) {
         return leave_job();
     }
-    static const bool registered = std::atexit(leave_at_exit) == 0;
+    static const bool registered = ::on_exit([](int, void*) { leave_at_exit(); }, nullptr) == 0;
     parked = registered;
     if (parked) {
         give_slice_back();
     }
     return registered ? MPI_SUCCESS : leave_job();
+}
+
+bool session_is_open() {
+    const std::lock_guard lock(entering);
+    return users > 1;  // besides the world model
 }
 
 int thread_level() { return level; }

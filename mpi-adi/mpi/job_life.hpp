@@ -13,6 +13,11 @@ namespace viaduct::mpi {
 enum class Leaving { world, session };
 [[nodiscard]] int exit_job(Leaving what);
 
+// Between MPI_Init and MPI_Finalize.
+bool is_in_world_model();
+// The same for a session. Called in the world model, with the engine's lock held.
+bool session_is_open();
+
 // The level of thread support that the job has by now.
 int thread_level();
 

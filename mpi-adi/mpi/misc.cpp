@@ -42,9 +42,12 @@ VIADUCT_MPI(Get_library_version, (char* version, int* resultlen)) {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info, void* baseptr)) {
+VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info info, void* baseptr)) {
     Call call("MPI_Alloc_mem");
     VIADUCT_MPI_NEED(baseptr)
+    if (!is_info_or_none(info)) {
+        return call.result(MPI_ERR_INFO);
+    }
     if (size < 0) {
         return call.result(MPI_ERR_ARG);
     }

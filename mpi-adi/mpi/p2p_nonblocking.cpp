@@ -16,17 +16,16 @@ int non_blocking_send(const void* buffer, MPI_Count count, MPI_Datatype type, in
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
     if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, function);
     if (!name_is_left()) return raise(all.comm, MPI_ERR_NO_MEM, function);
-    *request = publish(isend(*all.comm, Channel::p2p, peer, tag, all.payload, mode));
-    return MPI_SUCCESS;
+    return publish(isend(*all.comm, Channel::p2p, peer, tag, all.payload, mode), request);
 }
 
-MPI_Request make_persistent(Request::Kind kind, const Arguments& all, int peer, int tag, Mode mode) {
+Request* make_persistent(Request::Kind kind, const Arguments& all, int peer, int tag, Mode mode) {
     Request* request = new_request(kind);
     request->comm = all.comm;
     comm_retain(*all.comm);
     hold_type(*request, all.payload.type);
     request->persistent.reset(new Persistent{all.comm, peer, tag, all.payload, mode, false});
-    return publish(request);
+    return request;
 }
 
 int persistent_send(const void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,
@@ -36,8 +35,7 @@ int persistent_send(const void* buffer, MPI_Count count, MPI_Datatype type, int 
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
     if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, function);
     if (!name_is_left()) return raise(all.comm, MPI_ERR_NO_MEM, function);
-    *request = make_persistent(Request::Kind::send, all, peer, tag, mode);
-    return MPI_SUCCESS;
+    return publish(make_persistent(Request::Kind::send, all, peer, tag, mode), request);
 }
 
 int start_again(MPI_Request handle) {
@@ -115,8 +113,7 @@ VIADUCT_MPI_COUNTED_ON(comm, Ibsend,
                         if (error != MPI_SUCCESS) return raise(all.comm, error, "MPI_Ibsend");
                         Request* done = new_request(Request::Kind::send);
                         complete(done, MPI_SUCCESS);
-                        *request = publish(done);
-                        return MPI_SUCCESS;
+                        return publish(done, request);
                     })
 
 VIADUCT_MPI_COUNTED_ON(comm, Irecv,
@@ -128,15 +125,13 @@ VIADUCT_MPI_COUNTED_ON(comm, Irecv,
                             return raise(comm_of(comm), MPI_ERR_NO_MEM, "MPI_Irecv");
                         if (Comm* plain = comm_of(comm);
                             request != nullptr && is_plain(plain, source, tag, buf, count, datatype)) [[likely]] {
-                            *request = publish(irecv_bytes(*plain, Channel::p2p, source, tag, buf,
-                                                           bytes_of(count, datatype)));
-                            return MPI_SUCCESS;
+                            return publish(irecv_bytes(*plain, Channel::p2p, source, tag, buf,
+                                                       bytes_of(count, datatype)), request);
                         }
                         const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
                         if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Irecv");
                         if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Irecv");
-                        *request = publish(irecv(*all.comm, Channel::p2p, source, tag, all.payload));
-                        return MPI_SUCCESS;
+                        return publish(irecv(*all.comm, Channel::p2p, source, tag, all.payload), request);
                     })
 
 VIADUCT_MPI_COUNTED_ON(comm, Send_init,
@@ -180,8 +175,8 @@ VIADUCT_MPI_COUNTED_ON(comm, Recv_init,
                         if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Recv_init");
                         if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Recv_init");
                         if (!name_is_left()) return raise(all.comm, MPI_ERR_NO_MEM, "MPI_Recv_init");
-                        *request = make_persistent(Request::Kind::receive, all, source, tag, Mode::standard);
-                        return MPI_SUCCESS;
+                        return publish(make_persistent(Request::Kind::receive, all, source, tag, Mode::standard),
+                                       request);
                     })
 
 VIADUCT_MPI_ENTRY(MPI_Start, (MPI_Request* request)) try {

@@ -9,13 +9,13 @@
 namespace viaduct::mpi {
 namespace {
 
-MPI_Request publish_parts(Communicator& comm, std::shared_ptr<Partitioned> parts) {
+int publish_parts(Communicator& comm, std::shared_ptr<Partitioned> parts, MPI_Request* handle) {
     Partitioned* shown = parts.get();
-    const MPI_Request handle = make_persistent(comm, [shown] { return shown->begin(); });
-    Request* request = request_of(handle);
+    Request* const request = make_persistent(comm, [shown] { return shown->begin(); });
+    const int answer = publish(request, handle);
     request->persistent->parts = std::move(parts);
     shown->belongs_to(request);
-    return handle;
+    return answer;
 }
 
 // Partitions of nothing may come without a type.
@@ -65,23 +65,25 @@ int hand_over(MPI_Request request, int n, Number&& number) {
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Psend_init, (const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
-                         MPI_Comm comm, MPI_Info, MPI_Request* request)) {
+                         MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
     Communicator* members = comm_of(comm);
     Call call("MPI_Psend_init", members);
     VIADUCT_MPI_NEED(request)
     if (int error = check(partitions, for_send(buf, count, datatype, dest, tag, comm))) {
         return call.result(error);
     }
+    if (!is_info_or_none(info)) {
+        return call.result(MPI_ERR_INFO);
+    }
     if (!name_is_left()) {
         return call.result(MPI_ERR_NO_MEM);
     }
-    *request = publish_parts(
-        *members, Partitioned::send(*members, dest, tag, buf, partitions, count, type_or_bytes(datatype)));
-    return MPI_SUCCESS;
+    return publish_parts(
+        *members, Partitioned::send(*members, dest, tag, buf, partitions, count, type_or_bytes(datatype)), request);
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Precv_init, (void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
-                         MPI_Comm comm, MPI_Info, MPI_Request* request)) {
+                         MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
     Communicator* members = comm_of(comm);
     Call call("MPI_Precv_init", members);
     VIADUCT_MPI_NEED(request)
@@ -92,12 +94,15 @@ VIADUCT_MPI(Precv_init, (void* buf, int partitions, MPI_Count count, MPI_Datatyp
     if (source == MPI_ANY_SOURCE || tag == MPI_ANY_TAG) {
         return call.result(source == MPI_ANY_SOURCE ? MPI_ERR_RANK : MPI_ERR_TAG);
     }
+    if (!is_info_or_none(info)) {
+        return call.result(MPI_ERR_INFO);
+    }
     if (!name_is_left()) {
         return call.result(MPI_ERR_NO_MEM);
     }
-    *request = publish_parts(
-        *members, Partitioned::receive(*members, source, tag, buf, partitions, count, type_or_bytes(datatype)));
-    return MPI_SUCCESS;
+    return publish_parts(
+        *members, Partitioned::receive(*members, source, tag, buf, partitions, count, type_or_bytes(datatype)),
+        request);
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Pready, (int partition, MPI_Request request)) {

@@ -43,10 +43,14 @@ std::chrono::seconds limit_of(const Info* info) {
     return std::chrono::seconds(seconds);
 }
 
-int accept_at(Communicator& comm, const char* port, int root, Communicator** made) {
+// The info object counts at the root alone, which tells all members when it is wrong.
+int accept_at(Communicator& comm, const char* port, MPI_Info info, int root, Communicator** made) {
     return meet(
         comm, root,
-        [port](RootLink* link) {
+        [=](RootLink* link) {
+            if (const int wrong = wrong_info(info)) {
+                return wrong;
+            }
             Contact contact;
             const int error = port ? accept_call(port, &contact) : MPI_ERR_PORT;
             if (error == MPI_SUCCESS) {
@@ -57,12 +61,15 @@ int accept_at(Communicator& comm, const char* port, int root, Communicator** mad
         true, made);
 }
 
-int connect_to(Communicator& comm, const char* port, std::chrono::seconds limit, int root, Communicator** made) {
+int connect_to(Communicator& comm, const char* port, MPI_Info info, int root, Communicator** made) {
     return meet(
         comm, root,
         [=](RootLink* link) {
+            if (const int wrong = wrong_info(info)) {
+                return wrong;
+            }
             Contact contact;
-            const int error = port ? call_port(port, limit, &contact) : MPI_ERR_PORT;
+            const int error = port ? call_port(port, limit_of(info_of(info)), &contact) : MPI_ERR_PORT;
             if (error == MPI_SUCCESS) {
                 use_contact(link, std::move(contact));
             }
@@ -101,9 +108,12 @@ bool is_stream(int fd) {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI(Open_port, (MPI_Info, char* port_name)) {
+VIADUCT_MPI(Open_port, (MPI_Info info, char* port_name)) {
     Call call("MPI_Open_port");
     VIADUCT_MPI_NEED(port_name)
+    if (!is_info_or_none(info)) {
+        return call.result(MPI_ERR_INFO);
+    }
     std::string name;
     const int error = open_port(&name);
     if (error == MPI_SUCCESS) {
@@ -118,7 +128,7 @@ VIADUCT_MPI(Close_port, (const char* port_name)) {
     return call.result(close_port(port_name));
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI(Comm_accept, (const char* port_name, MPI_Info, int root, MPI_Comm comm, MPI_Comm* newcomm)) {
+VIADUCT_MPI(Comm_accept, (const char* port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm)) {
     Communicator* members = comm_of(comm);
     Call call("MPI_Comm_accept", members);
     VIADUCT_MPI_NEED(newcomm)
@@ -127,7 +137,7 @@ VIADUCT_MPI(Comm_accept, (const char* port_name, MPI_Info, int root, MPI_Comm co
         return call.result(error);
     }
     Communicator* made = nullptr;
-    return call.result(give_inter(accept_at(*members, port_name, root, &made), made, newcomm));
+    return call.result(give_inter(accept_at(*members, port_name, info, root, &made), made, newcomm));
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_connect, (const char* port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm)) {
@@ -138,9 +148,8 @@ VIADUCT_MPI(Comm_connect, (const char* port_name, MPI_Info info, int root, MPI_C
     if (const int error = check_root(members, root)) {
         return call.result(error);
     }
-    const auto limit = limit_of(members->rank == root ? info_of(info) : nullptr);
     Communicator* made = nullptr;
-    return call.result(give_inter(connect_to(*members, port_name, limit, root, &made), made, newcomm));
+    return call.result(give_inter(connect_to(*members, port_name, info, root, &made), made, newcomm));
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_join, (int fd, MPI_Comm* intercomm)) {

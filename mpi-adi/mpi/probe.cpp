@@ -47,13 +47,13 @@ Unexpected* look_for_message(Comm& comm, int source, int tag) {
     return comm.matchers[0]->find(source, tag);
 }
 
-MPI_Message take(Comm& comm, Unexpected* message) {
+int take(Comm& comm, Unexpected* message, MPI_Message* handle) {
     comm.matchers[0]->remove(message);
     Request* request = new_request(Request::Kind::message);
     request->message = message;
     request->comm = &comm;
     comm_retain(comm);
-    return publish(request);
+    return publish(request, handle);
 }
 
 // The receive of a message that a matched probe took; null when the handle names none. Nothing of a probe is
@@ -127,8 +127,7 @@ VIADUCT_MPI_ENTRY(MPI_Mprobe, (int source, int tag, MPI_Comm handle, MPI_Message
     if (found == nullptr) return raise(comm, error, "MPI_Mprobe");
     if (!name_is_left()) return raise(comm, MPI_ERR_NO_MEM, "MPI_Mprobe");
     fill_status_of(*found, status);
-    *message = take(*comm, found);
-    return MPI_SUCCESS;
+    return take(*comm, found, message);
 } VIADUCT_MPI_CATCH(handle)
 
 VIADUCT_MPI_ENTRY(MPI_Improbe, (int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message,
@@ -144,7 +143,7 @@ VIADUCT_MPI_ENTRY(MPI_Improbe, (int source, int tag, MPI_Comm handle, int* flag,
     } else if (Unexpected* found = look_for_message(*comm, source, tag)) {
         if (!name_is_left()) return raise(comm, MPI_ERR_NO_MEM, "MPI_Improbe");
         fill_status_of(*found, status);
-        *message = take(*comm, found);
+        return take(*comm, found, message);
     } else {
         *flag = 0;
         return answer(comm, robust::loss_for_receive(*comm, Channel::p2p, source), "MPI_Improbe");
@@ -189,6 +188,5 @@ VIADUCT_MPI_COUNTED(Imrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_
                             request = receive_message(message, payload);
                             if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Imrecv");
                         }
-                        *handle = publish(request);
-                        return MPI_SUCCESS;
+                        return publish(request, handle);
                     })

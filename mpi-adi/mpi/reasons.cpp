@@ -166,8 +166,8 @@ std::string of_request(const ArgumentList& all) {
 std::string of_op(const ArgumentList& all) {
     const Argument* op = first_of_type(all, "MPI_Op");
     if (op == nullptr) return {};
-    const std::string text = of_handle(all, "MPI_Op", "operator", MPI_OP_NULL, "MPI_OP_NULL",
-                                       [](int handle) { return op_of(handle) != nullptr; });
+    std::string text = of_handle(all, "MPI_Op", "operator", MPI_OP_NULL, "MPI_OP_NULL",
+                                 [](int handle) { return op_of(handle) != nullptr; });
     if (!text.empty()) return text;
     const Argument* type = first_of_type(all, "MPI_Datatype");
     return "The operator " + name_of_handle(*op) + " is not defined for " +
@@ -206,6 +206,12 @@ std::string of_value(const ArgumentList& all, std::string_view name, const char*
     return {};
 }
 
+// Of a target in a window, or the unit in which a window counts.
+std::string of_displacement(const ArgumentList& all) {
+    const std::string unit = of_value(all, "disp_unit", "Unit", " is not from 1 to 2^31 - 1");
+    return !unit.empty() ? unit : of_value(all, "disp", "Displacement", " is negative");
+}
+
 std::string of_window_range(const ArgumentList& all) {
     return of_value(all, "disp", "Displacement", ": the target's items begin or end outside of the window's memory");
 }
@@ -240,9 +246,15 @@ std::string reason_of(const char* function, int error_class, const ArgumentList&
         case MPI_ERR_AMODE:
             return of_value(all, "amode", "Access mode",
                             " needs exactly one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR");
+        case MPI_ERR_DISP: return of_displacement(all);
         case MPI_ERR_RMA_RANGE: return of_window_range(all);
         case MPI_ERR_RMA_SYNC:
             return "The window is in no epoch that allows this call: see MPI_Win_fence, MPI_Win_start, MPI_Win_lock";
+        case MPI_ERR_OTHER:
+            if (std::string_view(function).starts_with("MPI_Init"))
+                return "MPI was initialised before: a process calls MPI_Init or MPI_Init_thread once, also after "
+                       "MPI_Finalize";
+            return {};
         default: return {};
     }
 }

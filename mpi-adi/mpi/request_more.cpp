@@ -3,6 +3,7 @@
 // Each holds the engine's lock (Critical).
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/request_ends.hpp"
@@ -67,6 +68,7 @@ VIADUCT_MPI_ENTRY(MPI_Request_free, (MPI_Request* handle)) try {
         request->detached = true;  // the handle stays valid for MPI_Grequest_complete
         return MPI_SUCCESS;
     }
+    if (request->kind == Request::Kind::pending) robust::wait_on(*request);
     if (is_idle(request) || request->is_done())
         free_request(request);
     else
@@ -78,7 +80,12 @@ VIADUCT_MPI_ENTRY(MPI_Cancel, (MPI_Request* handle)) try {
     Critical guard;
     if (handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Cancel");
     Request* request = request_of(*handle);
-    if (request == nullptr || is_idle(request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Cancel");
+    if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Cancel");
+    if (request->not_cancellable) {
+        note_detail("A collective, partitioned or one-sided operation, or MPI_Isendrecv, cannot be cancelled");
+        return raise(request->comm, MPI_ERR_REQUEST, "MPI_Cancel");  // of the world where it belongs to none
+    }
+    if (is_idle(request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Cancel");
     if (request->kind == Request::Kind::generalized) {
         const Generalized g = *request->generalized;
         return g.cancel(request->is_done() ? 1 : 0);

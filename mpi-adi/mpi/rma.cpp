@@ -63,13 +63,13 @@ int run(int rank, bool needs_request, MPI_Request* handle, Operation&& operation
     if (rank == MPI_PROC_NULL) {
         if (needs_request) {
             request = new_request(Request::Kind::activity);
+            request->not_cancellable = true;
             mpi::complete(request, MPI_SUCCESS);
         }
     } else if (const int error = operation(needs_request ? &request : nullptr)) {
         return error;
     }
-    if (needs_request) *handle = publish(request);
-    return MPI_SUCCESS;
+    return needs_request ? publish(request, handle) : MPI_SUCCESS;
 }
 
 int put_or_get(const WindowCall& call, bool puts, const void* origin, MPI_Count origin_count,

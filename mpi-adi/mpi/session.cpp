@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/process/never_destroyed.hpp"
+#include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
 #include "mpi-adi/engine/robust/state.hpp"
@@ -23,7 +25,7 @@ struct Session {
     Errhandler* errhandler = nullptr;
 };
 
-Immortal<ObjectTable<Session, HandleType::session>> sessions;
+NeverDestroyed<ObjectTable<Session, HandleType::session>> sessions;
 
 constexpr std::array<const char*, 2> kSets = {"mpi://WORLD", "mpi://SELF"};
 constexpr std::array<const char*, 4> kLevels = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
@@ -115,7 +117,16 @@ bool is_of_this_job(const Group& group) {
     return std::all_of(group.world.begin(), group.world.end(), [](int process) { return process < world().size; });
 }
 
-int create_from_group(Group* group, const char* stringtag, const Info* info, Errhandler* errhandler,
+// What a member finds wrong with its info object, to all of them: the same answer everywhere.
+int agree_on_info(Communicator& within, MPI_Info info) {
+    int refused = wrong_info(info);
+    Schedule s(within);
+    coll::allreduce(s, MPI_IN_PLACE, &refused, 1, *type_of(MPI_INT), *op_of(MPI_MAX));
+    const int failed = s.run();
+    return failed != MPI_SUCCESS ? failed : refused;
+}
+
+int create_from_group(Group* group, const char* stringtag, MPI_Info info, Errhandler* errhandler,
                       MPI_Comm* newcomm) {
     *newcomm = MPI_COMM_NULL;
     if (!group) {
@@ -131,10 +142,10 @@ int create_from_group(Group* group, const char* stringtag, const Info* info, Err
         return MPI_ERR_GROUP;
     }
     Communicator* made = nullptr;
-    if (int error = comm_create_group(base_comm(), *group, tag_of(stringtag), MPI_SUCCESS, &made)) {
+    if (int error = comm_create_group(base_comm(), *group, tag_of(stringtag), wrong_info(info), &made)) {
         return error;
     }
-    adopt(*made, info, errhandler);
+    adopt(*made, info_of(info), errhandler);
     *newcomm = made->handle;
     return MPI_SUCCESS;
 }
@@ -142,7 +153,7 @@ int create_from_group(Group* group, const char* stringtag, const Info* info, Err
 // The two groups have no process in common. Each makes a communicator of its own, and their leaders connect the two. A
 // process that gives an empty group on either side communicates with no other process and gets MPI_COMM_NULL.
 int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_leader, const char* stringtag,
-                      const Info* info, Errhandler* errhandler, MPI_Comm* newintercomm) {
+                      MPI_Info info, Errhandler* errhandler, MPI_Comm* newintercomm) {
     *newintercomm = MPI_COMM_NULL;
     if ((local && local->size() == 0) || (local && remote && remote->size() == 0)) {
         return MPI_SUCCESS;
@@ -171,13 +182,15 @@ int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_
     if (int error = comm_create_group(base_comm(), *local, tag_of(stringtag), refused, &within)) {
         return error;
     }
+    // The leader knows its peer here, so a wrong info object ends the call on both sides.
+    refused = agree_on_info(*within, info);
     Communicator* made = nullptr;
-    int error = intercomm_create(*within, local_leader, &base_comm(), peer, tag_of(stringtag), MPI_SUCCESS, &made);
+    int error = intercomm_create(*within, local_leader, &base_comm(), peer, tag_of(stringtag), refused, &made);
     (void)comm_free(within);  // no attribute of it can refuse
     if (error) {
         return error;
     }
-    adopt(*made, info, errhandler);
+    adopt(*made, info_of(info), errhandler);
     *newintercomm = made->handle;
     return MPI_SUCCESS;
 }
@@ -215,6 +228,9 @@ VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session
     Errhandler* handler = handler_for(errhandler, ErrhandlerKind::session);
     if (!handler) {
         return Call("MPI_Session_init").result(MPI_ERR_ARG);
+    }
+    if (wrong_info(info)) {
+        return raise_on(handler, MPI_SESSION_NULL, MPI_ERR_INFO, "MPI_Session_init");
     }
     if (int error = enter_job(wanted_level(info_of(info)))) {
         return raise_on(handler, MPI_SESSION_NULL, error, "MPI_Session_init");
@@ -256,7 +272,10 @@ VIADUCT_MPI_ASK_SESSION(Session_get_info, (MPI_Session session, MPI_Info* info_u
     return MPI_SUCCESS;
 })
 
-VIADUCT_MPI_ASK_SESSION(Session_get_num_psets, (MPI_Session session, MPI_Info, int* npset_names), {
+VIADUCT_MPI_ASK_SESSION(Session_get_num_psets, (MPI_Session session, MPI_Info info, int* npset_names), {
+    if (wrong_info(info)) {
+        return MPI_ERR_INFO;
+    }
     if (!npset_names) {
         return MPI_ERR_ARG;
     }
@@ -265,8 +284,8 @@ VIADUCT_MPI_ASK_SESSION(Session_get_num_psets, (MPI_Session session, MPI_Info, i
 })
 
 VIADUCT_MPI_ASK_SESSION(Session_get_nth_pset,
-                        (MPI_Session session, MPI_Info, int n, int* pset_len, char* pset_name),
-                        { return set_name(n, pset_len, pset_name); })
+                        (MPI_Session session, MPI_Info info, int n, int* pset_len, char* pset_name),
+                        { return wrong_info(info) ? MPI_ERR_INFO : set_name(n, pset_len, pset_name); })
 
 VIADUCT_MPI_ASK_SESSION(Session_get_pset_info, (MPI_Session session, const char* pset_name, MPI_Info* info), {
     const int set = set_of(pset_name);
@@ -342,7 +361,7 @@ VIADUCT_MPI(Comm_create_from_group, (MPI_Group group, const char* stringtag, MPI
         return raise(nullptr, MPI_ERR_ARG, "MPI_Comm_create_from_group");
     }
     return raise_on(handler, MPI_COMM_NULL,
-                    create_from_group(group_of(group), stringtag, info_of(info), handler, newcomm),
+                    create_from_group(group_of(group), stringtag, info, handler, newcomm),
                     "MPI_Comm_create_from_group");
 } VIADUCT_MPI_CATCH()
 
@@ -356,6 +375,6 @@ VIADUCT_MPI(Intercomm_create_from_groups, (MPI_Group local_group, int local_lead
     }
     return raise_on(handler, MPI_COMM_NULL,
                     inter_from_groups(group_of(local_group), local_leader, group_of(remote_group), remote_leader,
-                                      stringtag, info_of(info), handler, newintercomm),
+                                      stringtag, info, handler, newintercomm),
                     "MPI_Intercomm_create_from_groups");
 } VIADUCT_MPI_CATCH()

@@ -54,6 +54,11 @@ int check_packed(MPI_Comm comm, MPI_Count count, const Datatype* type, MPI_Count
     return counted && fits(*bytes, position, size) ? MPI_SUCCESS : MPI_ERR_ARG;
 }
 
+// Data that is nowhere. Items of a type that the program has made may lie at addresses of their own (MPI_BOTTOM).
+int check_places(const Datatype& type, MPI_Count bytes, const void* items, const void* packed) {
+    return bytes > 0 && (!packed || (!items && type.builtin)) ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
 bool is_external32(const char* name) { return std::strcmp(name, "external32") == 0; }
 
 }  // namespace
@@ -133,6 +138,9 @@ VIADUCT_MPI_COUNTED_ON(comm, Pack,
                            if (const int error = check_packed(comm, incount, type, *position, outsize, &bytes)) {
                                return call.result(error);
                            }
+                           if (const int error = check_places(*type, bytes, inbuf, outbuf)) {
+                               return call.result(error);
+                           }
                            type->pack(inbuf, uint64_t(incount), 0, uint64_t(bytes),
                                       static_cast<char*>(outbuf) + *position);
                            *position += Count(bytes);
@@ -148,6 +156,9 @@ VIADUCT_MPI_COUNTED_ON(comm, Unpack,
                            const Datatype* type = type_of(datatype);
                            MPI_Count bytes = 0;
                            if (const int error = check_packed(comm, outcount, type, *position, insize, &bytes)) {
+                               return call.result(error);
+                           }
+                           if (const int error = check_places(*type, bytes, outbuf, inbuf)) {
                                return call.result(error);
                            }
                            type->unpack(outbuf, uint64_t(outcount), 0, uint64_t(bytes),
@@ -201,8 +212,12 @@ VIADUCT_MPI_COUNTED(Pack_external,
                             !fits(external_bytes(*type, incount), *position, outsize)) {
                             return call.result(MPI_ERR_ARG);
                         }
+                        const MPI_Aint bytes = external_bytes(*type, incount);
+                        if (const int error = check_places(*type, bytes, inbuf, outbuf)) {
+                            return call.result(error);
+                        }
                         external_pack(*type, incount, inbuf, static_cast<char*>(outbuf) + *position);
-                        *position += external_bytes(*type, incount);
+                        *position += bytes;
                         return MPI_SUCCESS;
                     })
 
@@ -221,6 +236,9 @@ VIADUCT_MPI_COUNTED(Unpack_external,
                             return call.result(MPI_ERR_ARG);
                         }
                         const MPI_Aint bytes = external_bytes(*type, outcount);
+                        if (const int error = check_places(*type, bytes, outbuf, inbuf)) {
+                            return call.result(error);
+                        }
                         external_unpack(*type, outcount, outbuf, static_cast<const char*>(inbuf) + *position,
                                         uint64_t(bytes));
                         *position += bytes;

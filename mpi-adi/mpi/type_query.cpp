@@ -52,7 +52,7 @@ int give_contents(MPI_Datatype datatype, const Shape& room, int* integers, MPI_A
 }
 
 // Types of MPI_Type_create_f90_*: one for each pair of arguments, never freed, told apart only by their contents.
-int f90_type(int combiner, std::vector<int> arguments, MPI_Datatype basic, MPI_Datatype* newtype) {
+int f90_type(int combiner, const std::vector<int>& arguments, MPI_Datatype basic, MPI_Datatype* newtype) {
     static auto* made = new std::map<std::pair<int, std::vector<int>>, MPI_Datatype>();
     auto& known = (*made)[{combiner, arguments}];
     if (known == 0) {
@@ -104,9 +104,7 @@ VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
     Call call("MPI_Type_free");
     VIADUCT_MPI_NEED(datatype)
     const Datatype* type = type_of(*datatype);
-    if (type &&
-        (type->contents.combiner == MPI_COMBINER_F90_REAL || type->contents.combiner == MPI_COMBINER_F90_COMPLEX ||
-         type->contents.combiner == MPI_COMBINER_F90_INTEGER)) {
+    if (type && type->is_never_freed()) {
         return call.result(MPI_ERR_TYPE);
     }
     return call.result(type_free(datatype));

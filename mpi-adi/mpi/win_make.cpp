@@ -12,7 +12,7 @@ int check_new(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info,
               const void* made) {
     if (size < 0) return MPI_ERR_SIZE;
     if (disp_unit <= 0 || disp_unit > INT_MAX) return MPI_ERR_DISP;  // the attribute MPI_WIN_DISP_UNIT is an int
-    if (info != MPI_INFO_NULL && info_of(info) == nullptr) return MPI_ERR_INFO;
+    if (!is_info_or_none(info)) return MPI_ERR_INFO;
     return made == nullptr ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 

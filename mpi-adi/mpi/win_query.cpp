@@ -101,6 +101,8 @@ VIADUCT_MPI_WIN(Win_get_info, (MPI_Win win, MPI_Info* info_used), {
     if (info_used == nullptr) return MPI_ERR_ARG;
     Info* made = info_create();
     for (const auto& [key, value] : call->hints) made->set(key, value);
+    made->set("cmpi_win_access", rma::access_ways(*call));
+    made->set("cmpi_win_atomics", rma::atomic_ways(*call));
     *info_used = made->handle;
     return MPI_SUCCESS;
 })

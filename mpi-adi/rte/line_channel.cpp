@@ -48,17 +48,17 @@ std::optional<int> number_of(std::string_view line, std::string_view key) {
     return value;
 }
 
-LineChannel::LineChannel(int fd) : fd_(fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); }
+LineChannel::LineChannel(int fd) : fd_(Fd(fd)) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); }
 
 bool LineChannel::send(std::string line) {
     line += '\n';
     size_t done = 0;
     while (done < line.size()) {
-        const ssize_t sent = write_some(fd_, line.data() + done, line.size() - done);
+        const ssize_t sent = write_some(fd_.ours(), line.data() + done, line.size() - done);
         if (sent > 0) {
             done += static_cast<size_t>(sent);
         } else if (errno == EAGAIN) {
-            wait_for(fd_, POLLOUT);
+            wait_for(fd_.ours(), POLLOUT);
         } else if (errno != EINTR) {
             return false;
         }
@@ -75,14 +75,29 @@ std::optional<std::string> LineChannel::receive() {
         }
         if (pending_.size() > kLongestLine) return std::nullopt;
         char piece[4096];
-        const ssize_t got = ::read(fd_, piece, sizeof piece);
+        const ssize_t got = ::read(fd_.ours(), piece, sizeof piece);
         if (got > 0) {
             pending_.append(piece, static_cast<size_t>(got));
         } else if (got < 0 && errno == EAGAIN) {
-            wait_for(fd_, POLLIN);
+            wait_for(fd_.ours(), POLLIN);
         } else if (got == 0 || errno != EINTR) {
             return std::nullopt;
         }
+    }
+}
+
+bool LineChannel::wait_for_line(std::chrono::milliseconds at_most) const {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point until = Clock::now() + at_most;
+    if (pending_.find('\n') != std::string::npos) return true;
+    for (;;) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+        if (left <= 0) return false;
+        if (!fd_.is_ours()) return true;
+        pollfd other{fd_.ours(), POLLIN, 0};
+        const int ready = ::poll(&other, 1, static_cast<int>(left));
+        if (ready > 0) return true;
+        if (ready < 0 && errno != EINTR) return false;
     }
 }
 
@@ -91,20 +106,15 @@ void LineChannel::wait_for_end(std::chrono::milliseconds at_most) {
     const Clock::time_point until = Clock::now() + at_most;
     for (;;) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-        if (left <= 0) return;
-        pollfd other{fd_, POLLIN, 0};
+        if (left <= 0 || !fd_.is_ours()) return;
+        pollfd other{fd_.ours(), POLLIN, 0};
         const int ready = ::poll(&other, 1, static_cast<int>(left));
         if (ready < 0 && errno != EINTR) return;
         if (ready <= 0) continue;
         char piece[256];
-        const ssize_t got = ::read(fd_, piece, sizeof piece);
+        const ssize_t got = ::read(fd_.ours(), piece, sizeof piece);
         if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) return;
     }
-}
-
-void LineChannel::close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
 }
 
 }  // namespace viaduct::rte

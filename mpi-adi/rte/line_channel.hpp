@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/shm/kept_fd.hpp"
+
 namespace viaduct::rte {
 
 // A field of a line; none if it is not there.
@@ -20,23 +22,25 @@ public:
     // A line longer than this comes from no PMI server: the channel is given up.
     static constexpr size_t kLongestLine = 64 * 1024;
 
-    // Owns the descriptor, and keeps programs started later from inheriting it.
+    // Owns the descriptor, and keeps programs started later from inheriting it. Once the program has closed it the
+    // other side has ended, whatever file has its number then.
     explicit LineChannel(int fd);
     LineChannel(const LineChannel&) = delete;
     LineChannel& operator=(const LineChannel&) = delete;
-    ~LineChannel() { close(); }
 
     // Writes the line and its end, whole. False when the other side has ended.
     [[nodiscard]] bool send(std::string line);
     // The next line, without its end. Waits as long as the other side lives: it is the launcher, and its end
     // is seen as the end of the channel.
     std::optional<std::string> receive();
+    // Whether something to receive comes within this time; the end of the channel counts.
+    [[nodiscard]] bool wait_for_line(std::chrono::milliseconds at_most) const;
     // Waits until the other side ends, at most so long; what it still says is dropped.
     void wait_for_end(std::chrono::milliseconds at_most);
-    void close();
+    void close() { fd_.reset(); }
 
 private:
-    int fd_;
+    KeptFd fd_;
     std::string pending_;
 };
 

@@ -118,6 +118,12 @@ public:
         return told;
     }
 
+    bool leave_with_all(std::chrono::milliseconds at_most) override {
+        if (!channel_.send("cmd=barrier_in")) return fail("the launcher has ended (cmd=barrier_in)");
+        if (!channel_.wait_for_line(at_most)) return fail("other processes of the job have not come to their end");
+        return is_answer("cmd=barrier_in", "barrier_out") && finalize();
+    }
+
     void abort(int code, const std::string&) override {
         // A launcher that cannot be told has ended: wait_for_end() returns at once.
         (void)channel_.send("cmd=abort exitcode=" + std::to_string(code));
@@ -170,6 +176,10 @@ private:
         error_.clear();
         const std::string verb = question.substr(0, question.find(' '));
         if (!channel_.send(std::move(question))) return fail("the launcher has ended (" + verb + ")");
+        return is_answer(verb, expected);
+    }
+
+    bool is_answer(const std::string& verb, std::string_view expected) {
         auto answer = channel_.receive();
         if (!answer) return fail("the launcher ended the connection (" + verb + ")");
         answer_ = std::move(*answer);

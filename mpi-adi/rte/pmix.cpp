@@ -192,6 +192,7 @@ public:
     bool spawn(const std::vector<Command>& commands, const std::string& port) override {
         std::list<App> apps;
         std::vector<pmix_app_t> bare;
+        bare.reserve(commands.size());
         for (const Command& command : commands) bare.push_back(apps.emplace_back(command, port).bare());
         char name_space[PMIX_MAX_NSLEN + 1] = "";
         return done(library_.spawn(nullptr, 0, bare.data(), bare.size(), name_space), "PMIx_Spawn");

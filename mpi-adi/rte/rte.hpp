@@ -4,6 +4,7 @@
 // at the start and at the end of a job; nothing that is fast goes through it (spec/mpi 1).
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,9 @@ public:
     virtual std::optional<std::string> parent_port() { return std::nullopt; }
     // Leaves the job in order. Only the destructor may follow.
     [[nodiscard]] virtual bool finalize() = 0;
+    // For a process that ends without having left: waits until all processes of the job are here, at most so long, and
+    // leaves in order. False when some do not come, or the launcher has no such wait.
+    [[nodiscard]] virtual bool leave_with_all(std::chrono::milliseconds /*at_most*/) { return false; }
     // Ends the whole job with this code, and this process at once.
     [[noreturn]] virtual void abort(int code, const std::string& why) = 0;
 

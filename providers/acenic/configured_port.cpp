@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/log/log.hpp"
+#include "core/shm/fd.hpp"
 #include "providers/acenic/exclusive_port.hpp"
 #include "providers/acenic/mode.hpp"
 #include "providers/acenic/port_spec.hpp"
@@ -48,7 +49,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     if (!read_port(args.settings->get("ports", ""), args.settings->get("faults", ""), args.nic.index, &port,
                    &rejection)) {
         VIADUCT_LOG(error, "acenic", "%s; %s", rejection.reason, rejection.cure);
-        return Status::unknown_name;
+        return descriptors_left(1) ? Status::unknown_name : Status::out_of_resources;
     }
     if (std::string_view(args.settings->get("zero_copy", "on")) == "off") port.zero_copy = false;
     std::string why, cure;

@@ -17,11 +17,13 @@
 #include <filesystem>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "core/log/log.hpp"
+#include "core/process/never_destroyed.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/acenic/fd_snapshot.hpp"
 
@@ -29,16 +31,16 @@ namespace viaduct::acenic {
 
 namespace {
 
-// What DPDK writes goes into our log, line by line, at "info".
-ssize_t take_chatter(void*, const char* text, size_t bytes) {
+// Text that DPDK writes goes into our log, line by line, at "info".
+ssize_t log_dpdk_line(void*, const char* text, size_t bytes) {
     VIADUCT_LOG(info, "dpdk", "%.*s",
                 static_cast<int>(bytes > 0 && text[bytes - 1] == '\n' ? bytes - 1 : bytes), text);
     return static_cast<ssize_t>(bytes);
 }
 
-FILE* chatter_stream() {
+FILE* open_log_stream() {
     cookie_io_functions_t functions{};
-    functions.write = take_chatter;
+    functions.write = log_dpdk_line;
     FILE* stream = ::fopencookie(nullptr, "w", functions);
     if (stream != nullptr) ::setvbuf(stream, nullptr, _IOLBF, 0);
     return stream;
@@ -57,12 +59,12 @@ public:
                 entry != folder_ && is_abandoned(entry.path()))
                 std::filesystem::remove_all(entry.path(), ignored);
     }
-    ~RuntimeFolder() {
+    void remove() const {
         std::error_code ignored;
         if (owner_ == ::getpid()) std::filesystem::remove_all(folder_, ignored);
     }
 
-    static inline const std::string kPrefix = "viaduct-";
+    static constexpr std::string_view kPrefix = "viaduct-";
 
 private:
     static bool is_abandoned(const std::filesystem::path& folder) {
@@ -85,11 +87,11 @@ private:
 };
 
 int initialise(bool channel) {
-    if (FILE* stream = chatter_stream()) ::rte_openlog_stream(stream);
+    if (FILE* stream = open_log_stream()) ::rte_openlog_stream(stream);
     const long processors = ::sysconf(_SC_NPROCESSORS_CONF);
     // docs/acenic.md: no device of the machine is touched, no hugepages are needed, nothing is shared with
     // other processes unless a driver insists, the thread keeps its processors.
-    const std::string prefix = "--file-prefix=" + RuntimeFolder::kPrefix + std::to_string(::getpid());
+    const std::string prefix = "--file-prefix=" + std::string(RuntimeFolder::kPrefix) + std::to_string(::getpid());
     const std::string cores = "--lcores=0@(0-" + std::to_string(processors > 0 ? processors - 1 : 0) + ")";
     const char* fixed[] = {"viaduct",
                            "--no-pci",
@@ -105,12 +107,16 @@ int initialise(bool channel) {
     if (!channel) words.push_back("--no-shconf");
     words.push_back(prefix);
     std::vector<char*> argv;
+    argv.reserve(words.size());
     for (std::string& word : words) argv.push_back(word.data());
     const FdSnapshot files;
     const int result = ::rte_eal_init(static_cast<int>(argv.size()), argv.data());
     files.close_on_exec();
-    static RuntimeFolder folder;
-    if (result >= 0) folder.keep(::rte_eal_get_runtime_dir());
+    static NeverDestroyed<RuntimeFolder> folder;
+    if (result >= 0) {
+        folder->keep(::rte_eal_get_runtime_dir());
+        ::on_exit([](int, void*) { folder->remove(); }, nullptr);
+    }
     return result;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// DPDK's environment: started once in a process, when its first port is opened, on a thread of its own (it
-// changes the affinity of the thread that starts it), its chatter into our log.
+// DPDK's environment: started once in a process, when its first port is opened, on a thread of its own, because it
+// changes the affinity of the thread that starts it. Its messages go into our log.
 #pragma once
 
 #include <string>

@@ -41,15 +41,16 @@ struct Place {
     uid_t user;  // whose engine
 };
 
-// no_match: none listens there. not_done: it is too busy to take us in. closed: it was leaving. Only root's
-// engine and our own user's get what we send.
+// no_match: no engine listens there. not_done: it is too busy for another session. closed: it was leaving. Only root's
+// engine and that of our own user get what we send.
 Status greet(const Place& place, const PortSpec& spec, EngineLink* out, std::string* in_the_way) {
     Fd socket;
-    switch (meet(place.address, place.user, &socket, in_the_way)) {
+    switch (meet(place.address, place.user, &socket, in_the_way, out->deadline)) {
         case 0:
             break;
         case ECONNREFUSED:
         case ENOENT:
+        case EBUSY:  // the one that is started decides
             return Status::no_match;
         case EAGAIN:
         case EINTR:
@@ -66,7 +67,7 @@ Status greet(const Place& place, const PortSpec& spec, EngineLink* out, std::str
     put_text(hello.port, spec.text);
     if (!send_message(socket.get(), &hello, sizeof hello)) return Status::closed;
     const Status s =
-        await_message(socket.get(), &out->welcome, sizeof out->welcome, &out->lifeline, out->deadline);
+        await_message(socket.get(), &out->welcome, sizeof out->welcome, &out->liveness_pipe, out->deadline);
     if (s != Status::ok) return s;
     if (out->welcome.magic != kEngineMagic || out->welcome.version != kEngineVersion) return Status::version;
     out->socket = std::move(socket);

@@ -13,13 +13,13 @@ namespace viaduct::acenic {
 
 struct EngineLink {
     Fd socket;
-    Fd lifeline;  // readable when the engine process has ended
+    Fd liveness_pipe;  // readable when the engine process has ended
     Welcome welcome;
     int64_t deadline = 0;  // for finding it and attaching, together
 };
 
-// ok: welcomed. not_supported: there is no engine and none can be started (*why). Else: *why and *cure say
-// what the engine, or the system, has against it.
+// ok: the engine has welcomed us. not_supported: there is no engine and none can be started (*why). Else: *why and
+// *cure say what the engine, or the system, refuses.
 Status find_engine(const PortSpec&, const ModeChoice&, EngineLink*, std::string* why, std::string* cure);
 
 // Hands over the segment with the rings.

@@ -9,9 +9,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <string>
+
+#include "core/text/file_text.hpp"
 
 namespace viaduct::acenic {
 
@@ -48,7 +49,7 @@ bool starts_with(const std::string& text, const char* with) { return text.rfind(
 // The files that an epoll file watches.
 std::set<int> watched_by(int epoll) {
     std::set<int> found;
-    std::ifstream info("/proc/self/fdinfo/" + std::to_string(epoll));
+    std::istringstream info(text_of_file("/proc/self/fdinfo/" + std::to_string(epoll)));
     for (std::string line; std::getline(info, line);) {
         std::istringstream words(line);
         std::string word;

@@ -35,7 +35,7 @@ constexpr int64_t kLongestFull = 300'000'000;
 
 std::unique_ptr<PacketSocket> PacketSocket::open(const std::string& interface) {
     // Of no protocol: nothing is received.
-    Fd socket(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    Fd socket(above_stdio(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
     sockaddr_ll at{};
     at.sll_family = AF_PACKET;
     at.sll_ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));

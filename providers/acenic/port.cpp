@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/acenic/port.hpp"
 
-#include <fcntl.h>
-#include <rte_alarm.h>
 #include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <mutex>
 #include <utility>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
-#include "core/shm/segment.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/acenic/eal.hpp"
 #include "providers/acenic/fd_snapshot.hpp"
+#include "providers/acenic/port_device.hpp"
 #include "providers/acenic/zero_copy_tx.hpp"
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/format.hpp"
@@ -36,9 +28,6 @@ namespace viaduct::acenic {
 
 namespace {
 
-constexpr uint16_t kRing = 512, kSmallRing = 128;
-constexpr uint32_t kPoolBuffers = 2047;
-constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver adds
 // Payloads from this size on are sent zero-copy: below, a copy costs less than a second buffer.
 constexpr uint32_t kZeroCopyFrom = 2048;
 // A port that is joined to one other process asks every so often whether it still is, which makes some
@@ -46,81 +35,6 @@ constexpr uint32_t kZeroCopyFrom = 2048;
 constexpr uint32_t kLooksPerTime = 64;
 constexpr int64_t kAskAgain = 10'000'000;
 constexpr int64_t kJoinAgain = 100'000'000;
-
-// A socket without a listener is left from a process that was killed. False: one listens.
-bool remove_stale(const std::string& path, int type) {
-    sockaddr_un name{};
-    if (path.empty() || path.size() >= sizeof name.sun_path) return true;  // the driver will say so
-    const Fd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
-    name.sun_family = AF_UNIX;
-    std::memcpy(name.sun_path, path.data(), path.size());
-    if (!socket.valid() ||
-        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0)
-        return false;
-    if (errno == ECONNREFUSED) ::unlink(path.c_str());
-    return true;
-}
-
-// Does that on the thread on which drivers are told of their peers, and waits for its end: memif's takes no care
-// of being stopped or closed while its peer goes.
-void among_interrupts(const std::function<void()>& work) {
-    struct Errand {
-        const std::function<void()>& work;
-        std::mutex mutex;
-        std::condition_variable changed;
-        bool done = false;
-    } errand{work, {}, {}};
-    const auto carry_out = [](void* at) {
-        auto* const e = static_cast<Errand*>(at);
-        e->work();
-        const std::scoped_lock lock(e->mutex);
-        e->done = true;
-        e->changed.notify_one();  // under the lock: after that there is no errand any more
-    };
-    if (::rte_eal_alarm_set(1, carry_out, &errand) != 0) return work();
-    std::unique_lock lock(errand.mutex);
-    errand.changed.wait(lock, [&] { return errand.done; });
-}
-
-// memif drops the socket on which it listened: it stays open, with a callback whose argument has been
-// freed, and which only the driver could take back. So the number stays taken, but by a file that never has
-// any event, and callers that were not answered yet are hung up.
-void silence(int fd) {
-    if (fd < 0) return;
-    const Fd nothing(::eventfd(0, EFD_CLOEXEC));
-    if (nothing.valid()) ::dup3(nothing.get(), fd, O_CLOEXEC);
-}
-
-// Its drivers give back what they opened.
-bool is_virtio(const PortSpec& spec) { return spec.joined && spec.driver != "net_memif"; }
-
-// The driver's arguments: for af_packet rings of so many frames, for memif buffers of one frame.
-std::string arguments_of(const PortSpec& spec, uint32_t ring) {
-    if (spec.driver == "net_memif") {
-        const bool sized = spec.arguments.find(",rsize=") != std::string::npos;
-        return spec.arguments + ",bsize=" + std::to_string((spec.mtu + kRoomAbove + 255) / 256 * 256) +
-               (sized ? "" : ",rsize=10");
-    }
-    if (spec.driver == "net_vhost") return spec.arguments + ",queues=1";
-    if (spec.driver == "net_virtio_user")
-        return spec.arguments + ",queues=1,queue_size=1024,mrg_rxbuf=1,in_order=1";
-    if (spec.driver != "net_af_packet") return spec.arguments;
-    const char* const sizes = spec.mtu > 1900 ? ",blocksz=65536,framesz=16384" : ",blocksz=4096,framesz=2048";
-    return spec.arguments + sizes + ",framecnt=" + std::to_string(ring) + ",qpairs=1";
-}
-
-// Frames wait in af_packet's ring while we have no processor; what does not fit is lost. It is locked memory:
-// a process that may not lock so much has one that fits the usual limit.
-bool make_device(const std::string& name, const PortSpec& spec) {
-    if (::rte_vdev_init(name.c_str(), arguments_of(spec, kRing).c_str()) == 0) return true;
-    if (spec.driver != "net_af_packet" || spec.mtu <= 1900) return false;
-    return ::rte_vdev_init(name.c_str(), arguments_of(spec, kSmallRing).c_str()) == 0;
-}
-
-// Of each buffer, the driver's headroom included.
-uint16_t room_for(const PortSpec& spec) {
-    return static_cast<uint16_t>((spec.mtu > 1900 ? 16384 : 2048) + RTE_PKTMBUF_HEADROOM);
-}
 
 class MbufKeeper final : public packet::FrameKeeper {
 public:
@@ -131,15 +45,6 @@ public:
     void free(void* frame) override { ::rte_pktmbuf_free(static_cast<rte_mbuf*>(frame)); }
 };
 MbufKeeper keeper;
-
-// The buffer given back last is taken next: it is still in the processor's caches, where a queue of all of
-// them would go round megabytes. With the driver's package, which is no more than that; else as DPDK does it.
-rte_mempool* make_pool(const std::string& name, uint16_t room) {
-    rte_mempool* const pool =
-        ::rte_pktmbuf_pool_create_by_ops(name.c_str(), kPoolBuffers, 0, 0, room, SOCKET_ID_ANY, "stack");
-    if (pool != nullptr) return pool;
-    return ::rte_pktmbuf_pool_create(name.c_str(), kPoolBuffers, 0, 0, room, SOCKET_ID_ANY);
-}
 
 }  // namespace
 
@@ -173,8 +78,8 @@ bool Port::start(std::string* why, std::string* cure) {
     const char* failed = nullptr;
     const auto make = [&] { failed = plug_in(&error); };
     // Its threads inherit that no signal of the program's is for them.
-    is_virtio(spec_) ? among_interrupts(make) : make();
-    if (failed != nullptr && !made_ && !spec_.redials)
+    is_virtio(spec_) ? run_on_interrupt_thread(make) : make();
+    if (failed != nullptr && !made_ && !spec_.reconnects)
         return fail(
             failed, 0,
             spec_.joined
@@ -214,7 +119,7 @@ const char* Port::plug_in(int* error) {
     *error = -e;
     wait_fd_ = files.packet_socket();  // af_packet does not tell its own
     files.close_on_exec();
-    // Where it is to be heard by others on the same interface, frames have to go the driver's way.
+    // Where others on the same interface are to see the frames, they go through the driver.
     if (spec_.driver == "net_af_packet" && spec_.arguments.find("qdisc_bypass=0") == std::string::npos)
         socket_ = PacketSocket::open(spec_.interface);
     return e == 0 ? nullptr : "the port does not start";
@@ -226,7 +131,7 @@ void Port::unplug() {
     if (port_ != UINT16_MAX) ::rte_eth_dev_stop(port_);
     if (port_ != UINT16_MAX) ::rte_eth_dev_close(port_);
     if (made_) ::rte_vdev_uninit(device_.c_str());
-    silence(std::exchange(listen_fd_, -1));
+    make_idle(std::exchange(listen_fd_, -1));
     port_ = UINT16_MAX;
     made_ = false;
 }
@@ -237,7 +142,7 @@ Port::~Port() {
     while (loop_head_ != loop_tail_) ::rte_pktmbuf_free(loop_[loop_head_++ % kLoop]);
     faults_.reset();
     if (spec_.joined) {
-        among_interrupts([this] { unplug(); });
+        run_on_interrupt_thread([this] { unplug(); });
     } else {
         unplug();
     }
@@ -292,7 +197,7 @@ void Port::end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire:
         ++counters_.no_buffer;
         return ::rte_pktmbuf_free(m);  // lost as on the way
     }
-    if (to_ourselves) ZeroCopyTx::take_in(m);
+    if (to_ourselves) ZeroCopyTx::copy_in(m);
     place(m, to_ourselves);
 }
 
@@ -300,7 +205,7 @@ void Port::end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire:
 void Port::copy_unsent() {
     for (uint32_t i = 0; i < out_count_; ++i) {
         if (out_[i]->nb_segs == 1) continue;
-        ZeroCopyTx::take_in(out_[i]);
+        ZeroCopyTx::copy_in(out_[i]);
         ++counters_.taken_in;
     }
     if (zero_copy_->all_back()) [[likely]]
@@ -358,10 +263,10 @@ void Port::release_held() {
 void Port::join_again() {
     const int64_t now = now_ns();
     if (started_ && spec_.listens) return;
-    if ((started_ || spec_.redials) && now - tried_at_ < kJoinAgain) return;
-    among_interrupts([this] {
+    if ((started_ || spec_.reconnects) && now - tried_at_ < kJoinAgain) return;
+    run_on_interrupt_thread([this] {
         int error = 0;
-        if (spec_.redials) {
+        if (spec_.reconnects) {
             unplug();
             plug_in(&error);
         } else {
@@ -401,7 +306,7 @@ uint32_t Port::send_burst() {
     if (socket_ != nullptr) {
         const uint32_t sent = socket_->send(out_, out_count_);
         for (uint32_t i = 0; i < sent; ++i) {
-            ZeroCopyTx::give_back(out_[i]);
+            ZeroCopyTx::free_tail(out_[i]);
             release(out_[i]);
         }
         return sent;

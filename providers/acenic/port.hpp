@@ -57,8 +57,8 @@ public:
     using TakeFrame = void (*)(void* argument, std::span<const std::byte> frame, const NicAddress& from);
     uint32_t receive_into(TakeFrame, void* argument);
 
-    // Makes what leaves misbehave: frames of that link, or 0: of all that have no plan of their own. An idle
-    // plan ends it.
+    // Injects faults into frames that leave: frames of that link, or 0: of all links that have no plan of their own. An
+    // idle plan ends it.
     void set_faults(uint32_t link, const FaultPlan&);
     // When transmit has to be called for frames that a plan holds back; INT64_MAX: none are.
     int64_t held_until() const { return faults_ ? faults_->held_until() : packet::FaultyWire::kNothing; }
@@ -107,8 +107,7 @@ private:
     uint32_t looks_ = 0;
     rte_mempool* pool_ = nullptr;
     rte_mbuf* current_ = nullptr;  // between begin_frame and end_frame
-    // Of frames that have been read: the next ones to be sent are written into them, without a way through
-    // the pool.
+    // Buffers of frames that have been read: the next frames are written into them, without the pool.
     rte_mbuf* spare_[kSpare] = {};
     uint32_t spare_count_ = 0;
     rte_mbuf* out_[kBurst] = {};

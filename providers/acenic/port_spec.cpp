@@ -52,7 +52,7 @@ bool parse_mac(const std::string& text, NicAddress* out) {
     return (out->bytes[0] & 1) == 0;
 }
 
-// Asked through a socket: unlike sysfs it always answers for this process's own network namespace.
+// Asks through a socket: unlike sysfs, it always answers for this process's own network namespace.
 bool read_interface(PortSpec* port) {
     const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq r{};
@@ -86,9 +86,9 @@ bool is_own_address(int socket, const PortSpec& port, uint32_t ip) {
     return reinterpret_cast<const sockaddr_in*>(&r.ifr_addr)->sin_addr.s_addr == ip;
 }
 
-// Takes one of our own arguments, which the driver does not have, out of the list.
+// Removes from the list an argument of this library, which the driver does not know, and returns its value.
 std::string take_argument(std::string* list, const std::string& key) {
-    const std::string value = argument(*list, key);
+    std::string value = argument(*list, key);
     const size_t at = ("," + *list).find("," + key + "=");
     if (at == std::string::npos) return value;
     const size_t end = list->find(',', at);
@@ -107,7 +107,7 @@ bool take_mtu(PortSpec* port, Rejection* why) {
     return true;
 }
 
-// Without an address of its own an end gets one that follows from the socket, so that each end can compute both.
+// The address of an end without a configured one: it follows from the socket, so that each end can compute both.
 NicAddress address_of_end(const std::string& socket, bool listens) {
     uint32_t hash = 2166136261u;  // FNV-1a
     for (const char c : socket) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
@@ -143,12 +143,12 @@ bool read_memif(PortSpec* port, Rejection* why) {
     return true;
 }
 
-// The same over virtio: net_vhost makes the socket, net_virtio_user calls there and zero_copy net_vhost all of
-// its memory, out of which that one reads frames when it gets to it.
+// The same over virtio: net_vhost makes the socket. net_virtio_user connects to it and shares all of its memory with
+// net_vhost, which later reads frames out of it.
 bool read_virtio(PortSpec* port, Rejection* why) {
     port->joined = true;
     port->listens = port->driver == "net_vhost";
-    port->redials = !port->listens;
+    port->reconnects = !port->listens;
     port->zero_copy = port->listens;
     port->socket = argument(port->arguments, port->listens ? "iface" : "path");
     if (port->socket.empty() || port->socket[0] != '/')
@@ -192,6 +192,9 @@ bool read_port(const std::string& text, PortSpec* out, Rejection* why) {
         out->interface = argument(out->arguments, "iface");
         if (out->interface.empty())
             return refuse(text, why, "net_af_packet without an interface", "add iface=NAME");
+        if (!descriptors_left(1))
+            return refuse(text, why, "no descriptor is left to look at interface " + out->interface + " with",
+                          "raise the limit, ulimit -n");
         if (!read_interface(out))
             return refuse(text, why,
                           "there is no Ethernet interface " + out->interface + " in this network namespace",

@@ -20,7 +20,7 @@ struct PortSpec {
     std::string socket;          // memif, vhost: where the two processes meet, if that is a path
     bool joined = false;         // to one other process, which may be there or not
     bool listens = false;        // joined: the end that makes the socket
-    bool redials = false;        // joined: the device exists only while the other end does
+    bool reconnects = false;        // joined: the device exists only while the other end does
     bool needs_channel = false;  // one of the ports needs DPDK's channel between processes
     bool zero_copy = false;      // the driver copies while it sends: payload may stay where it is (zero_copy_tx.hpp)
     FaultPlan faults;    // of all that leaves

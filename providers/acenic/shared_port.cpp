@@ -59,7 +59,7 @@ uint32_t SharedPort::receive_into(Take take, void* argument) {
     while (driver_.next_event(&event)) {
         if (event.id == tigon::kError)
             VIADUCT_LOG(warn, "acenic", "the engine refused command %u: error %u", event.index, event.code);
-        if (event.id == tigon::kFilterAdded || event.id == tigon::kError) --unheard_;
+        if (event.id == tigon::kFilterAdded || event.id == tigon::kError) --unconfirmed_;
         if (event.id == tigon::kLinkState)
             VIADUCT_LOG(info, "acenic", "link %s", event.code == tigon::kUp ? "up" : "down");
     }
@@ -77,7 +77,7 @@ bool SharedPort::may_sleep() {
     return driver_.wait_for_interrupt();
 }
 
-// Its frames misbehave where they leave the engine process.
+// The faults are injected where its frames leave the engine process.
 bool SharedPort::set_faults(wire::LinkId link, const FaultPlan& plan) {
     tigon::FaultEntry entry;
     entry.link = link;
@@ -92,7 +92,7 @@ bool SharedPort::set_faults(wire::LinkId link, const FaultPlan& plan) {
 uint32_t SharedPort::expect(const tigon::FilterEntry& entry) {
     const uint32_t index = driver_.add_filter(entry);
     if (index == tigon::kFilters) return 0;
-    ++unheard_;
+    ++unconfirmed_;
     return index + 1;
 }
 
@@ -111,11 +111,11 @@ uint32_t SharedPort::expect_peer(const EndAddress& local, const EndAddress& remo
     return expect(entry);
 }
 
-void SharedPort::forget(uint32_t number, bool over) { driver_.delete_filter(number - 1, over); }
+void SharedPort::cancel_expected(uint32_t number, bool over) { driver_.delete_filter(number - 1, over); }
 
 // ----
 
-int SharedPort::owner_fd() const { return ::fcntl(link_.lifeline.get(), F_DUPFD_CLOEXEC, 3); }
+int SharedPort::owner_fd() const { return ::fcntl(link_.liveness_pipe.get(), F_DUPFD_CLOEXEC, 3); }
 
 std::string SharedPort::counters() const {
     using enum tigon::Statistic;

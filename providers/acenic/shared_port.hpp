@@ -38,8 +38,8 @@ public:
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
     bool is_attended() const override { return true; }
     bool keeps_requests() const override { return true; }
-    bool is_known() const override { return unheard_ <= 0; }
-    void forget(uint32_t number, bool over) override;
+    bool is_known() const override { return unconfirmed_ <= 0; }
+    void cancel_expected(uint32_t number, bool over) override;
     int owner_fd() const override;
 
     std::byte* begin_frame(uint32_t bytes) override;
@@ -54,7 +54,7 @@ private:
     EngineLink link_;
     tigon::Driver driver_;
     wire::Ethernet ethernet_;
-    int unheard_ = 0;  // filters the engine has not yet said that it has
+    int unconfirmed_ = 0;  // filters the engine has not yet said that it has
 };
 
 }  // namespace viaduct::acenic

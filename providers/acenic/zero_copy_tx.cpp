@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// See zero_copy_tx.hpp; docs/acenic.md, "Zero-copy transmission".
 #include "providers/acenic/zero_copy_tx.hpp"
 
 #include <cstring>
@@ -30,6 +31,7 @@ bool ZeroCopyTx::append(rte_mbuf* frame, std::span<const wire::Piece> pieces) {
         void* const at = const_cast<std::byte*>(pieces[i].at);
         const auto bytes = static_cast<uint16_t>(pieces[i].bytes);
         ::rte_mbuf_ext_refcnt_update(&pieces_, 1);
+        // The address stands in for the physical one: only for drivers that copy with the CPU, so the IOVA is not used.
         ::rte_pktmbuf_attach_extbuf(parts[i], at, reinterpret_cast<rte_iova_t>(at), bytes, &pieces_);
         parts[i]->data_len = bytes;
         frame->pkt_len += bytes;
@@ -40,17 +42,17 @@ bool ZeroCopyTx::append(rte_mbuf* frame, std::span<const wire::Piece> pieces) {
     return true;
 }
 
-void ZeroCopyTx::take_in(rte_mbuf* frame) {
+void ZeroCopyTx::copy_in(rte_mbuf* frame) {
     if (frame->nb_segs == 1) return;
     for (const rte_mbuf* part = frame->next; part != nullptr; part = part->next) {
         std::memcpy(rte_pktmbuf_mtod_offset(frame, std::byte*, frame->data_len),
                     rte_pktmbuf_mtod(part, const std::byte*), part->data_len);
         frame->data_len = static_cast<uint16_t>(frame->data_len + part->data_len);
     }
-    give_back(frame);
+    free_tail(frame);
 }
 
-void ZeroCopyTx::give_back(rte_mbuf* frame) {
+void ZeroCopyTx::free_tail(rte_mbuf* frame) {
     if (frame->nb_segs == 1) return;
     ::rte_pktmbuf_free(frame->next);
     frame->next = nullptr;

@@ -13,7 +13,7 @@ namespace viaduct::packet {
 
 namespace {
 
-// VIPL waits a little beyond its deadline, so that the wire's own answer is heard.
+// VIPL waits a little beyond its deadline, so that the wire's own answer arrives in time.
 wire::Time wire_deadline(Deadline deadline) { return deadline == kNever ? wire::kNoTime : deadline; }
 
 // How long a listener waits for the engine process to note it; one that has the processor answers in
@@ -34,7 +34,12 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
     ep.op = op.get();
     ep.bound.store(false);
     Status why = Status::out_of_resources;
-    const wire::LinkId link = begin(engine.node(), engine.now(), &why);
+    wire::LinkId link = 0;
+    try {
+        link = begin(engine.node(), engine.now(), &why);
+    } catch (const std::bad_alloc&) {
+        why = Status::out_of_resources;
+    }
     ep.link = link;
     engine.finish_frames();
     engine.wake_helper();
@@ -49,9 +54,15 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
 // E held. A listener waits for one request; when that has ended before it was reported, for another one.
 Status begin_listening(ConnectOp& op) {
     Engine& engine = *op.engine;
+    op.expected = 0;
+    op.listener = 0;
     op.decided = false;
-    op.listener = engine.node().listen(op.local, &op, engine.now());
-    op.expected = op.listener != 0 ? engine.port().expect_request(op.local) : 0;
+    try {
+        op.listener = engine.node().listen(op.local, &op, engine.now());
+        op.expected = op.listener != 0 ? engine.port().expect_request(op.local) : 0;
+    } catch (const std::bad_alloc&) {
+        op.expected = 0;
+    }
     if (op.expected == 0) {
         engine.node().unlisten(op.listener);
         return Status::out_of_resources;
@@ -110,7 +121,11 @@ Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const 
     Engine& engine = *nic->engine;
     const std::scoped_lock lock(engine.mutex);
     if (vi.endpoint->link != 0) {
-        (*out)->expected = engine.port().expect_peer(local, remote, vi.endpoint->link);
+        try {
+            (*out)->expected = engine.port().expect_peer(local, remote, vi.endpoint->link);
+        } catch (const std::bad_alloc&) {
+            (*out)->expected = 0;  // as where the port has no place: the attempt has begun
+        }
         engine.finish_frames();
     }
     return Status::ok;
@@ -136,7 +151,7 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
         if (op->engine->is_lost()) return Status::broken;
         if (op->decided) {
             if (op->ep != nullptr || op->result.status != Status::ok || has_request(*op, lock)) break;
-            op->engine->port().forget(op->expected, true);
+            op->engine->port().cancel_expected(op->expected, true);
             if (const Status begun = begin_listening(*op); begun != Status::ok) return begun;
             continue;
         }
@@ -167,7 +182,7 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
         }
     }
     if (op->expected != 0) {
-        engine.port().forget(op->expected, op->result.status != Status::ok);
+        engine.port().cancel_expected(op->expected, op->result.status != Status::ok);
         engine.finish_frames();
     }
     if (op->ep != nullptr) op->ep->op = nullptr;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -35,7 +37,7 @@ constexpr int kMostLooks = 256;
 
 void Engine::wake_helper() {
     const CancellationHeldOff inside_hot_calls;
-    wake_bell_.ring();
+    wake_event_.signal();
 }
 
 Status Engine::set_faults(Endpoint& ep, const FaultPlan& plan) {
@@ -51,7 +53,7 @@ uint32_t Engine::look(int64_t now) {
     if (is_lost()) return 0;
     uint32_t taken = 0;
     bool more = true;
-    if (any_bell_.load(std::memory_order_acquire) != 0) answer_bells(now);
+    if (look_requested_.load(std::memory_order_acquire) != 0) serve_doorbells(now);
     for (int i = 0; i < kBurstsPerPoll && more; ++i) {
         const uint32_t n = port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
             node_->input(frame, from, now);
@@ -71,11 +73,26 @@ bool Engine::poll() {
     const int64_t now = this->now();
     polled_at_.store(now, std::memory_order_relaxed);
     look(now);
-    std::vector<ViCore*> broken;
-    if (!broken_.empty()) broken.swap(broken_);
-    mutex.unlock();
-    if (!broken.empty()) settle(broken);
+    if (broken_.empty()) [[likely]]
+        mutex.unlock();
+    else
+        settle_and_unlock();
     return true;
+}
+
+// E held. A few at a time, so that neither this nor the list, which keeps its place for all VIs, needs memory.
+[[gnu::noinline, gnu::cold]] void Engine::settle_and_unlock() {
+    std::array<ViCore*, 64> broken;
+    const size_t count = std::min(broken.size(), broken_.size());
+    const auto end = broken_.begin() + static_cast<std::ptrdiff_t>(count);
+    std::copy(broken_.begin(), end, broken.begin());
+    broken_.erase(broken_.begin(), end);
+    if (!broken_.empty()) {
+        look_requested_.store(1, std::memory_order_seq_cst);
+        wake_helper();
+    }
+    mutex.unlock();
+    for (size_t i = 0; i < count; ++i) broken[i]->events->settle(*broken[i]);
 }
 
 void Engine::poll_for(Endpoint& ep) {
@@ -88,7 +105,7 @@ void Engine::poll_for(Endpoint& ep) {
     if (!broken_.empty()) {
         std::erase(broken_, ep.vi);  // the caller settles this one itself
         if (!broken_.empty()) {      // others need a thread that holds no lock
-            any_bell_.store(1, std::memory_order_seq_cst);
+            look_requested_.store(1, std::memory_order_seq_cst);
             wake_helper();
         }
     }
@@ -100,14 +117,10 @@ void Engine::finish_frames(int64_t now) {
     port_->transmit();
 }
 
-void Engine::settle(std::vector<ViCore*>& broken) {
-    for (ViCore* vi : broken) vi->events->settle(*vi);
-}
-
 Engine::Idle Engine::idle(int64_t longest) {
     std::unique_lock lock(mutex, std::try_to_lock);
     if (!lock.owns_lock()) return {std::min(longest, kLookAgain)};
-    if (any_bell_.load(std::memory_order_acquire) != 0) return {};
+    if (look_requested_.load(std::memory_order_acquire) != 0) return {};
     if (node_->wants_flush()) longest = std::min(longest, kWireFull);
     const int64_t due = node_->next_deadline();
     if (due != wire::kNoTime) longest = std::min(longest, due - now_ns());
@@ -123,12 +136,12 @@ void Engine::run_helper() {
     while (!stop_.load()) {
         const int64_t since = now_ns() - polled_at_.load(std::memory_order_relaxed);
         const Idle idle = since >= kBusy ? this->idle(kLongestSleep) : Idle{kBusy};
-        pollfd fds[2] = {{wake_bell_.fd(), POLLIN, 0}, {idle.fd, POLLIN, 0}};
+        pollfd fds[2] = {{wake_event_.fd(), POLLIN, 0}, {idle.fd, POLLIN, 0}};
         const timespec t = timespec_of(idle.ns);
         if (idle.ns > kWorthSleeping) ::ppoll(fds, 2, &t, nullptr);
-        wake_bell_.hush();
+        wake_event_.clear();
         const int64_t before = polled_at_.load(std::memory_order_relaxed);
-        if (now_ns() - before < kBusy && any_bell_.load() == 0) continue;
+        if (now_ns() - before < kBusy && look_requested_.load() == 0) continue;
         if (poll()) polled_at_.store(before, std::memory_order_relaxed);  // ours does not count
     }
     const std::scoped_lock lock(mutex);
@@ -136,12 +149,15 @@ void Engine::run_helper() {
     changed.notify_all();
 }
 
-// ---- bells: requests to the engine of a thread that holds a VI's lock, when another thread has the engine
+// ---- doorbells: what a thread that holds a VI's lock asks of the thread that has the engine
 
-void Engine::join(Endpoint* ep) { endpoints_.push_back(ep); }
+void Engine::join(Endpoint* ep) {
+    broken_.reserve(2 * endpoints_.size() + 2);  // a VI may be there twice
+    endpoints_.push_back(ep);
+}
 
 void Engine::settle_old(Endpoint& ep) {
-    ep.bells.store(0);
+    ep.doorbells.store(0);
     if (ep.link != 0) node_->disconnect(ep.link, now());
     ep.link = 0;
 }
@@ -152,21 +168,21 @@ void Engine::leave(Endpoint* ep) {
     std::erase(broken_, ep->vi);
 }
 
-void Engine::answer_bells(int64_t now) {
-    any_bell_.store(0, std::memory_order_seq_cst);
+void Engine::serve_doorbells(int64_t now) {
+    look_requested_.store(0, std::memory_order_seq_cst);
     for (size_t i = 0; i < endpoints_.size(); ++i)
-        if (endpoints_[i]->bells.load(std::memory_order_acquire) != 0) answer(*endpoints_[i], now);
+        if (endpoints_[i]->doorbells.load(std::memory_order_acquire) != 0) serve_doorbells_of(*endpoints_[i], now);
 }
 
 // No VI lock held by this thread but those noted as held.
-void Engine::answer(Endpoint& ep, int64_t now) {
-    const uint32_t bells = ep.bells.exchange(0, std::memory_order_acq_rel);
-    if ((bells & kBellStop) != 0 && ep.link != 0) {
+void Engine::serve_doorbells_of(Endpoint& ep, int64_t now) {
+    const uint32_t doorbells = ep.doorbells.exchange(0, std::memory_order_acq_rel);
+    if ((doorbells & kDoorbellStop) != 0 && ep.link != 0) {
         node_->disconnect(ep.link, now);
         ep.link = 0;
     }
-    if ((bells & kBellStart) != 0 && ep.link != 0) node_->start(ep.link, now);
-    if ((bells & (kBellSend | kBellStart)) == 0) return;
+    if ((doorbells & kDoorbellStart) != 0 && ep.link != 0) node_->start(ep.link, now);
+    if ((doorbells & (kDoorbellSend | kDoorbellStart)) == 0) return;
     Endpoint* const held = std::exchange(send_held_, &ep);
     if (held != &ep) ep.vi->send.lock.lock();
     post_work(ep, now);
@@ -175,15 +191,15 @@ void Engine::answer(Endpoint& ep, int64_t now) {
 }
 
 // Leaves a request for the thread that has the engine, and makes sure that a thread has it.
-void Engine::ring(Endpoint& ep, uint32_t bell) {
-    ep.bells.fetch_or(bell, std::memory_order_acq_rel);
-    any_bell_.store(1, std::memory_order_seq_cst);
+void Engine::ring_doorbell(Endpoint& ep, uint32_t doorbell) {
+    ep.doorbells.fetch_or(doorbell, std::memory_order_acq_rel);
+    look_requested_.store(1, std::memory_order_seq_cst);
     wake_helper();
 }
 
 void Engine::kick_send(Endpoint& ep) {
     if (!ep.active) return;
-    if (!mutex.try_lock()) return ring(ep, kBellSend);
+    if (!mutex.try_lock()) return ring_doorbell(ep, kDoorbellSend);
     send_held_ = &ep;
     post_work(ep, now());
     send_held_ = nullptr;
@@ -197,7 +213,7 @@ void Engine::start(Endpoint& ep) {
     ep.kept = ep.discards = ep.from_valid = ep.result_valid = false;
     ep.receives_base = ep.vi->recv.taken;
     ep.receives.store(ep.vi->recv.posted - ep.receives_base, std::memory_order_relaxed);
-    ring(ep, kBellStart);
+    ring_doorbell(ep, kDoorbellStart);
 }
 
 // The thread that has the engine meanwhile may be waiting for this VI's locks.
@@ -214,7 +230,7 @@ Status Engine::finish_traffic(Endpoint& ep) {
     if (!broken_.empty()) {
         std::erase(broken_, ep.vi);  // the caller ends this one itself
         if (!broken_.empty()) {
-            any_bell_.store(1, std::memory_order_seq_cst);
+            look_requested_.store(1, std::memory_order_seq_cst);
             wake_helper();
         }
     }
@@ -227,8 +243,8 @@ void Engine::stop(Endpoint& ep) {
     ep.active = false;
     ep.bound.store(false, std::memory_order_release);
     ep.kept = ep.discards = false;
-    ep.bells.fetch_and(~(kBellStart | kBellSend), std::memory_order_acq_rel);
-    if (!mutex.try_lock()) return ring(ep, kBellStop);
+    ep.doorbells.fetch_and(~(kDoorbellStart | kDoorbellSend), std::memory_order_acq_rel);
+    if (!mutex.try_lock()) return ring_doorbell(ep, kDoorbellStop);
     if (ep.link != 0) node_->disconnect(ep.link, now());
     ep.link = 0;
     port_->transmit();

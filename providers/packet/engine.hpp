@@ -2,7 +2,7 @@
 // The engine: what firmware would be on a NIC with VI. One per port and process; it has the port, or in
 // shared mode its part of one, and the node of the wire protocol, and is driven by a thread that polls, or by a
 // helper thread that sleeps when another thread polls. This file's lock comes before every VI's locks; a thread that
-// holds a VI's lock may only try it (see ring and poll_for). No thread waits for the lock of a second VI
+// holds a VI's lock may only try it (see ring_doorbell and poll_for). No thread waits for the lock of a second VI
 // unless it has the engine's.
 #pragma once
 
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/copy/copy.hpp"
-#include "core/shm/bell.hpp"
 #include "core/shm/segment.hpp"
+#include "core/shm/wake_event.hpp"
 #include "core/sync/biased_lock.hpp"
 #include "core/vi/vi_core.hpp"
 #include "providers/packet/engine_clock.hpp"
@@ -34,7 +34,7 @@ struct Endpoint {
     NicContext* nic = nullptr;
     wire::LinkId link = 0;    // E
     ConnectOp* op = nullptr;  // E: the attempt under way
-    std::atomic<uint32_t> bells{0};
+    std::atomic<uint32_t> doorbells{0};
     std::atomic<uint32_t> receives{0};  // posted since the connection began
     uint32_t receives_base = 0;         // R
     std::atomic<bool> bound{false};     // connected, and not disconnected here
@@ -63,7 +63,7 @@ namespace viaduct::packet {
 // bits when it, or its memory, has changed since.
 uint32_t describe_work(const ViCore&, const VIP_DESCRIPTOR*, uint32_t total, wire::Work*);
 
-inline constexpr uint32_t kBellSend = 1, kBellStart = 2, kBellStop = 4;
+inline constexpr uint32_t kDoorbellSend = 1, kDoorbellStart = 2, kDoorbellStop = 4;
 
 class Engine final : public wire::Host {
 public:
@@ -101,8 +101,8 @@ public:
     void add_context(uint64_t id);
     void remove_context(uint64_t id);
     void join(Endpoint*);             // E
-    void leave(Endpoint*);            // E: does what its bells ask for first
-    void settle_old(Endpoint&);       // E: does what the bells of an earlier connection asked for
+    void leave(Endpoint*);            // E: does what its doorbells ask for first
+    void settle_old(Endpoint&);       // E: does what the doorbells of an earlier connection asked for
     void finish_frames(int64_t now);  // E: sends what was written
     void finish_frames() { finish_frames(now()); }
     // How long no thread has to poll again, at most `longest`, and what wakes the polling thread: frames do, unless
@@ -121,7 +121,7 @@ public:
     uint32_t lend_source(wire::Cookie, uint32_t tag, uint32_t offset, uint32_t n, wire::Piece*) override;
     bool place_result(wire::Cookie, uint32_t tag, uint32_t offset, const std::byte* from,
                       uint32_t n) override;
-    void finished(wire::Cookie, uint32_t tag, wire::Outcome) override;
+    void on_finished(wire::Cookie, uint32_t tag, wire::Outcome) override;
     wire::HostResult begin_message(wire::Cookie, uint32_t total) override;
     void place_message(wire::Cookie, uint32_t offset, const std::byte* from, uint32_t n) override;
     void end_message(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
@@ -134,21 +134,20 @@ public:
                                  uint32_t n, const uint32_t* immediate) override;
     void end_write(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
     void abandon_write(wire::Cookie, const uint32_t* immediate) override;
-    void damaged_write(wire::Cookie) override;
+    void on_damaged_write(wire::Cookie) override;
     wire::HostResult begin_read(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total) override;
     wire::HostResult read_memory(wire::Cookie, uint32_t handle, uint64_t address, std::byte* to,
                                  uint32_t n) override;
     wire::HostResult atomic(wire::Cookie, const wire::Work&, uint64_t* old) override;
     uint32_t receives_posted(wire::Cookie) override;
-    void incoming(wire::Cookie listener, wire::IncomingId, const EndAddress& remote,
-                  const ViTraits&) override;
-    void connected(wire::Cookie, const ViTraits& remote) override;
-    void failed(wire::Cookie, Status) override;
-    void ended(wire::Cookie, wire::Ended) override;
-    void sent_again(wire::Cookie) override;
-    void not_used(wire::Cookie) override;
-    void other_version(const NicAddress&, uint8_t version) override;
-    void distrusted(const NicAddress&, wire::Distrust) override;
+    void on_incoming(wire::Cookie listener, wire::IncomingId, const EndAddress& remote, const ViTraits&) override;
+    void on_connected(wire::Cookie, const ViTraits& remote) override;
+    void on_failed(wire::Cookie, Status) override;
+    void on_ended(wire::Cookie, wire::Ended) override;
+    void on_retransmitted(wire::Cookie) override;
+    void on_dropped(wire::Cookie) override;
+    void on_other_version(const NicAddress&, uint8_t version) override;
+    void on_auth_failure(const NicAddress&, wire::AuthFailure) override;
 
 private:
     Engine() = default;
@@ -158,14 +157,14 @@ private:
     void run_helper();
     uint32_t look(int64_t now);  // how many frames have come; not always all that are there
     void lose_port();
-    void settle(std::vector<ViCore*>& broken);
-    void answer_bells(int64_t now);
-    void answer(Endpoint&, int64_t now);
+    void settle_and_unlock();
+    void serve_doorbells(int64_t now);
+    void serve_doorbells_of(Endpoint&, int64_t now);
     void post_work(Endpoint&, int64_t now);
     bool post_one(Endpoint&, VIP_DESCRIPTOR*, int64_t now);
     bool post_plain(Endpoint&, const VIP_DESCRIPTOR*, int64_t now);
     uint32_t check_work(ViCore&, const VIP_DESCRIPTOR*, uint64_t* total);
-    void ring(Endpoint&, uint32_t bell);
+    void ring_doorbell(Endpoint&, uint32_t doorbell);
     bool take_plain_message(Endpoint&, const std::byte* from, uint32_t total, const uint32_t* immediate);
 
     class QueueLock;
@@ -177,7 +176,7 @@ private:
     std::unique_ptr<FramePort> port_;
     std::unique_ptr<wire::Node> node_;
     EngineClock clock_;  // E
-    Bell wake_bell_;
+    WakeEvent wake_event_;
     std::vector<Endpoint*> endpoints_;  // E
     std::vector<ViCore*> broken_;       // E: to be settled when no lock is held
     Endpoint* send_held_ = nullptr;     // E: whose send lock this thread had before it got the engine
@@ -186,7 +185,7 @@ private:
     UserAgent* agent_ = nullptr;
     uint32_t owner_watch_ = 0;
     std::atomic<bool> lost_{false};
-    std::atomic<uint32_t> any_bell_{0};
+    std::atomic<uint32_t> look_requested_{0};  // a doorbell is rung, or VIs in broken_ need a thread without locks
     std::atomic<int64_t> polled_at_{0};  // by an application's thread
     std::atomic<bool> stop_{false};
     int owner_ = 0;            // process that made it

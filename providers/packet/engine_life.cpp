@@ -18,8 +18,8 @@ namespace viaduct::packet {
 
 namespace {
 
-// How long an engine that ends waits for its peers to have heard of it: some wait for a processor, and with
-// some drivers (memif) what they have not fetched by then is lost.
+// How long an engine that ends waits until its peers have received its last frames: some wait for a processor, and with
+// some drivers (memif) frames that they have not fetched by then are lost.
 constexpr int64_t kCloseWait = 200'000'000;
 // Between two looks for their answers.
 constexpr uint32_t kLookForAnswers = 50;  // us
@@ -31,8 +31,8 @@ bool from_system(uint64_t* bits) {
     return file.valid() && ::read(file.get(), bits, sizeof *bits) == sizeof *bits;
 }
 
-// Bits that cannot be guessed. Where the source goes away after the engine has begun (a filter of system calls), they
-// follow from what it gave before.
+// Bits that cannot be guessed. If their source becomes unavailable after the engine has begun (a filter of system
+// calls), they follow from what it gave before.
 uint64_t draw() {
     static std::atomic<uint64_t> number{0};
     static const wire::Key kept = [] {
@@ -92,27 +92,25 @@ const char* parents_cure_of_fork(const Registry& own, const std::string& port) {
 
 // Programs end without disconnecting and without closing anything. What they have received must still be
 // acknowledged, and their peers must not wait for their silence.
-struct AtExit {
-    ~AtExit() {
-        const CancellationHeldOff held_off;
-        std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
-        Registry* const own = registry_of_process.load(std::memory_order_acquire);
-        if (own == nullptr || own->owner != ::getpid()) return;
-        std::unique_lock lock(own->mutex, std::defer_lock);
-        for (int tries = 0; !lock.try_lock(); ++tries) {
-            if (tries == 100) return;  // held by a thread that opens a port
-            ::usleep(100);
-        }
-        for (auto& [name, known] : own->all)
-            if (auto live = known.engine.lock()) {
-                live->close_links();
-                living.push_back(std::move(live));
-            }
-        const int64_t until = now_ns() + kCloseWait;  // for all of them together
-        for (const auto& live : living) live->wait_for_closes(until);
+void close_all_links(int, void*) {
+    const CancellationHeldOff held_off;
+    std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
+    Registry* const own = registry_of_process.load(std::memory_order_acquire);
+    if (own == nullptr || own->owner != ::getpid()) return;
+    std::unique_lock lock(own->mutex, std::defer_lock);
+    for (int tries = 0; !lock.try_lock(); ++tries) {
+        if (tries == 100) return;  // held by a thread that opens a port
+        ::usleep(100);
     }
-};
-const AtExit at_exit;
+    for (auto& [name, known] : own->all)
+        if (auto live = known.engine.lock()) {
+            live->close_links();
+            living.push_back(std::move(live));
+        }
+    const int64_t until = now_ns() + kCloseWait;  // for all of them together
+    for (const auto& live : living) live->wait_for_closes(until);
+}
+[[maybe_unused]] const int registered_at_load = ::on_exit(close_all_links, nullptr);
 
 }  // namespace
 
@@ -156,7 +154,7 @@ bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why,
     name_ = source.name();
     owner_ = ::getpid();
     agent_ = agent;
-    if (!wake_bell_.hang()) {
+    if (!wake_event_.open()) {
         *why = "no descriptor is left";
         *cure = "raise the limit of open files (ulimit -n)";
         return false;
@@ -212,11 +210,11 @@ void Engine::log_counters() const {
         info, section_,
         "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
         "%llu, early %llu, "
-        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, "
+        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, not authentic %llu, acks %llu, "
         "zero-copy %llu, %s",
         name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts), n(c.losses_seen),
         n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.challenges),
-        n(c.distrusted), n(c.acks_out), n(c.zero_copied), port_->counters().c_str());
+        n(c.not_authentic), n(c.acks_out), n(c.zero_copied), port_->counters().c_str());
 }
 
 void Engine::close_links() {

@@ -30,7 +30,7 @@ FaultyWire::~FaultyWire() {
 void FaultyWire::set_plan(uint32_t link, const FaultPlan& plan) {
     std::erase_if(plans_, [&](const Plan& p) { return p.link == link; });
     if (!plan.active()) return;
-    // Links end without a word to us: the plan of one that is long over makes room.
+    // Links end without telling this object: the plan of one that ended long ago makes room.
     if (plans_.size() == kMostPlans) plans_.erase(plans_.begin() + (plans_.front().link == 0 ? 1 : 0));
     plans_.push_back({link, plan, FaultDice(plan.seed)});
 }

@@ -59,7 +59,7 @@ public:
     virtual const char* cure_of_fork() const { return nullptr; }
 
     // ---- where another process (engine process, viaduct-udpd) receives requests: it is told which ones this
-    // process waits for. A number for forget(); 0: too many.
+    // process waits for. A number for cancel_expected(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
     // Whether that process reports this one's death to the peers.
@@ -69,7 +69,7 @@ public:
     // Whether that process has noted all that was expected, and requests that it had kept have been received.
     virtual bool is_known() const { return true; }
     // Ends expect_request() or expect_peer(). `over`: without a connection, so requests that matched go to others.
-    virtual void forget(uint32_t number, bool over);
+    virtual void cancel_expected(uint32_t number, bool over);
     // A new descriptor that becomes readable when the owner of the port dies; -1: this process owns it.
     virtual int owner_fd() const { return -1; }
 
@@ -86,6 +86,6 @@ inline std::string FramePort::text_of(const NicAddress& a) const {
 }
 inline uint32_t FramePort::expect_request(const EndAddress&) { return 1; }
 inline uint32_t FramePort::expect_peer(const EndAddress&, const EndAddress&, wire::LinkId) { return 1; }
-inline void FramePort::forget(uint32_t, bool) {}
+inline void FramePort::cancel_expected(uint32_t, bool) {}
 
 }  // namespace viaduct::packet

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the wire protocol tells us of connections: how they come about and end, and what happens silently. The
-// engine's lock is held.
+// The connection half of wire::Host (providers/wire/host.hpp): set-up, end, and counters of dropped and repeated
+// frames. Engine::mutex is held; no lock of a VI is needed, as mark_broken is atomic.
 #include <string>
 
 #include "core/log/log.hpp"
@@ -13,14 +13,14 @@ using wire::Cookie;
 
 namespace {
 
-Endpoint& end_behind(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
+// The cookie of on_incoming() is a ConnectOp, that of every other call an Endpoint.
+Endpoint& endpoint_of(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
 
 }  // namespace
 
 // ---- connecting
 
-void Engine::incoming(Cookie listener, wire::IncomingId id, const EndAddress& remote,
-                      const ViTraits& traits) {
+void Engine::on_incoming(Cookie listener, wire::IncomingId id, const EndAddress& remote, const ViTraits& traits) {
     auto& op = *static_cast<ConnectOp*>(listener);
     op.result.status = Status::ok;
     op.result.incoming = id;
@@ -30,8 +30,8 @@ void Engine::incoming(Cookie listener, wire::IncomingId id, const EndAddress& re
     changed.notify_all();
 }
 
-void Engine::connected(Cookie cookie, const ViTraits& remote) {
-    Endpoint& ep = end_behind(cookie);
+void Engine::on_connected(Cookie cookie, const ViTraits& remote) {
+    Endpoint& ep = endpoint_of(cookie);
     if (ep.op == nullptr) return;
     ep.op->result.status = Status::ok;
     ep.op->result.remote_traits = remote;
@@ -41,8 +41,8 @@ void Engine::connected(Cookie cookie, const ViTraits& remote) {
     changed.notify_all();
 }
 
-void Engine::failed(Cookie cookie, Status why) {
-    Endpoint& ep = end_behind(cookie);
+void Engine::on_failed(Cookie cookie, Status why) {
+    Endpoint& ep = endpoint_of(cookie);
     ep.link = 0;
     if (ep.op == nullptr) return;
     ep.op->result.status = why;
@@ -50,7 +50,7 @@ void Engine::failed(Cookie cookie, Status why) {
     changed.notify_all();
 }
 
-// Of a connection that neither end has closed: all that is known of it.
+// Logs the link's timers when a connection ends without a disconnect.
 void Engine::log_end(const Endpoint& ep, wire::Ended why) {
     wire::LinkReport link;
     if (why == wire::Ended::by_peer || !log::enabled(log::Level::warn) || !node_->report(ep.link, &link))
@@ -59,23 +59,25 @@ void Engine::log_end(const Endpoint& ep, wire::Ended why) {
     const auto ms = [&](wire::Time since) { return static_cast<double>(now - since) / 1e6; };
     VIADUCT_LOG(warn, section_,
                 "%s: a connection %s: the peer was last heard %.1f ms ago, work last progressed %.1f ms ago, "
-                "counted since %.1f ms; %u pieces of work open, %u frames in flight, round trip %.3f ms",
-                name_.c_str(), wire::name_of(why), ms(link.heard), ms(link.progressed), ms(link.awake),
+                "silence counted for %.1f ms; %u operations open, %u frames in flight, round trip %.3f ms",
+                name_.c_str(), wire::name_of(why), ms(link.received_at), ms(link.progressed), ms(link.awake),
                 link.work_open, link.in_flight, static_cast<double>(link.round_trip) / 1e6);
 }
 
-void Engine::ended(Cookie cookie, wire::Ended why) {
-    Endpoint& ep = end_behind(cookie);
+void Engine::on_ended(Cookie cookie, wire::Ended why) {
+    Endpoint& ep = endpoint_of(cookie);
     log_end(ep, why);
     ep.link = 0;
-    if (!ep.bound.load(std::memory_order_acquire)) return;
-    BreakReason reason;  // CONN_LOST
+    if (!ep.bound.load(std::memory_order_acquire)) return;  // disconnected here, or never connected: nothing to report
+    BreakReason reason;  // by default VIP_ERROR_CONN_LOST, which is reported (spec/errors)
     switch (why) {
         case wire::Ended::refused_here:
         case wire::Ended::bad_source:
             reason = ep.refusal;
             break;
         case wire::Ended::refused_ours:
+            // At Reliable Reception the descriptor has REMOTE_DESC or RDMA_PROT already (spec/reliability 6.2, 7): no
+            // asynchronous error besides.
             reason.report = ep.vi->traits.reliability != VIP_SERVICE_RELIABLE_RECEPTION;
             break;
         case wire::Ended::by_peer:
@@ -95,26 +97,26 @@ void Engine::ended(Cookie cookie, wire::Ended why) {
 
 // ---- for statistics
 
-void Engine::sent_again(Cookie cookie) {
-    ViCore& vi = *end_behind(cookie).vi;
+void Engine::on_retransmitted(Cookie cookie) {
+    ViCore& vi = *endpoint_of(cookie).vi;
     vi.stats.count(ViCount::retries);
     VIADUCT_PROBE1(sent_again, &vi);
 }
 
-void Engine::not_used(Cookie cookie) {
-    ViCore& vi = *end_behind(cookie).vi;
+void Engine::on_dropped(Cookie cookie) {
+    ViCore& vi = *endpoint_of(cookie).vi;
     vi.stats.count(ViCount::drops);
     VIADUCT_PROBE1(not_used, &vi);
 }
 
-void Engine::other_version(const NicAddress& peer, uint8_t version) {
+void Engine::on_other_version(const NicAddress& peer, uint8_t version) {
     VIADUCT_LOG(warn, section_, "%s: %s speaks version %u of the wire format, this host version %u: no connection",
                 name_.c_str(), port_->text_of(peer).c_str(), version, wire::kVersion);
 }
 
-void Engine::distrusted(const NicAddress& peer, wire::Distrust why) {
-    const char* const what = why == wire::Distrust::no_tag ? "does not authenticate, and a key is set here"
-                             : why == wire::Distrust::no_key
+void Engine::on_auth_failure(const NicAddress& peer, wire::AuthFailure why) {
+    const char* const what = why == wire::AuthFailure::no_tag ? "does not authenticate, and a key is set here"
+                             : why == wire::AuthFailure::no_key
                                  ? "authenticates, and no key is set here"
                                  : "authenticates with another key, or its frames are forged";
     VIADUCT_LOG(warn, section_, "%s: %s %s (%s.auth_key_file)", name_.c_str(), port_->text_of(peer).c_str(), what,

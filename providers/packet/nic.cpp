@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -33,8 +34,8 @@ Status open(const OpenArgs& args, std::unique_ptr<PortSource> source, NicContext
     nic->agent = args.agent;
     nic->regions = args.regions;
     nic->source = std::move(source);
-    keep_out_of(args.regions->asker());
-    if (!nic->wake_bell.hang()) return Status::out_of_resources;
+    set_registered_memory_check(args.regions->asker());
+    if (!nic->wake_event.open()) return Status::out_of_resources;
     std::string why, cure;
     nic->engine = Engine::get(*nic->source, args.agent, &why, &cure);
     if (!nic->engine) {
@@ -68,13 +69,13 @@ void group_destroy(Group* group) { delete group; }
 void poll_group(Group* group) { group->nic->engine->poll(); }
 
 Status endpoint_create(NicContext* nic, const EndpointArgs& args, Endpoint** out) {
-    auto* ep = new (std::nothrow) Endpoint;
-    if (ep == nullptr) return Status::out_of_resources;
+    std::unique_ptr<Endpoint> ep(new (std::nothrow) Endpoint);
+    if (!ep) return Status::out_of_resources;
     ep->vi = args.vi;
     ep->nic = nic;
     const std::scoped_lock lock(nic->engine->mutex);
-    nic->engine->join(ep);
-    *out = ep;
+    nic->engine->join(ep.get());
+    *out = ep.release();
     return Status::ok;
 }
 
@@ -114,20 +115,20 @@ void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     const int64_t left = remaining_ns(deadline);
     const Engine::Idle idle = nic->engine->idle(left < 0 || left > kSleepSlice ? kSleepSlice : left);
     if (idle.ns <= kWorthWaitingAsleep) return;  // the caller looks again
-    pollfd fds[2] = {{nic->wake_bell.fd(), POLLIN, 0}, {idle.fd, POLLIN, 0}};
+    pollfd fds[2] = {{nic->wake_event.fd(), POLLIN, 0}, {idle.fd, POLLIN, 0}};
     const timespec t = timespec_of(idle.ns);
     ::ppoll(fds, 2, &t, nullptr);
 }
 
 void sleep_end(NicContext* nic) {
     if (nic->sleepers.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
-    nic->wake_bell.hush();
+    nic->wake_event.clear();
 }
 
 void wake(NicContext* nic) {
     nic->wakes.fetch_add(1, std::memory_order_seq_cst);
     if (nic->sleepers.load(std::memory_order_seq_cst) == 0) return;
-    nic->wake_bell.ring();
+    nic->wake_event.signal();
 }
 
 // A thread that uses the region has the engine; a later one finds the region invalid.

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "core/shm/bell.hpp"
+#include "core/shm/wake_event.hpp"
 #include "providers/packet/engine.hpp"
 
 namespace viaduct::packet {
@@ -27,7 +27,7 @@ struct NicContext {
     std::unique_ptr<packet::PortSource> source;
     uint64_t context_id = 0;
     std::shared_ptr<packet::Engine> engine;
-    Bell wake_bell;  // readable: sleepers look again
+    WakeEvent wake_event;  // readable: sleepers look again
     std::atomic<uint32_t> wakes{0};
     std::atomic<uint32_t> sleepers{0};
 };

@@ -13,26 +13,37 @@ using wire::Kind;
 namespace {
 
 // A requester repeats itself every 100 ms; one that was silent for so long has given up or is connected.
-constexpr int64_t kForget = 5'000'000'000;
+constexpr int64_t kExpiry = 5'000'000'000;
 constexpr size_t kMostMatches = 8192;
-// A request that found no waiter is kept for a program that comes to wait for it; not so long that its sender may
-// have taken the answer that no program does (wire::Tuning::no_match_grace).
+// A request that found no waiter is kept for a program that comes to wait for it. It is not kept so long that its
+// sender may already have accepted the answer that no program waits (wire::Tuning::no_match_grace).
 constexpr int64_t kHold = 80'000'000;
 constexpr size_t kMostWaiting = 64;
 
 }  // namespace
 
-std::string Requests::key_of(bool peer, const EndAddress& local) {
+// Of a client-server filter only the local end counts, of a peer's both: many peers may wait at one discriminator.
+std::string Requests::key_of(bool peer, const EndAddress& local, const EndAddress& remote) {
     std::string key(1, peer ? 'p' : 'c');
-    return key.append(reinterpret_cast<const char*>(local.discriminator), local.discriminator_len);
+    const auto append_discriminator = [&key](const EndAddress& end) {
+        key.append(reinterpret_cast<const char*>(end.discriminator), end.discriminator_len);
+    };
+    append_discriminator(local);
+    if (!peer) return key;
+    key.append(reinterpret_cast<const char*>(&local.discriminator_len), sizeof local.discriminator_len);
+    key.append(reinterpret_cast<const char*>(remote.host.bytes), sizeof remote.host.bytes);
+    append_discriminator(remote);
+    return key;
 }
 
-void Requests::add(uint32_t slot, const Wish& wish, int64_t now, Held* held) {
+void Requests::add(uint32_t slot, const RequestFilter& filter, int64_t now, Held* held) {
     held->frame.clear();
-    remove(slot, wish.index, false);
-    const std::string key = key_of(wish.peer, wish.local);
-    filed_[slot][wish.index] = {key, next_serial_};
-    wishes_[key].push_back({slot, wish, next_serial_++, false, 0});
+    remove(slot, filter.index, false);
+    const std::string key = key_of(filter.peer, filter.local, filter.remote);
+    filter_places_[slot][filter.index] = {key, next_serial_};
+    ++place_count_;
+    filters_[key].emplace(next_serial_, Listener{slot, filter, next_serial_, false, 0});
+    ++next_serial_;
     const auto found = std::find_if(waiting_.begin(), waiting_.end(),
                                     [&](const Waiting& w) { return w.key == key && now - w.since <= kHold; });
     if (found == waiting_.end()) return;
@@ -44,45 +55,51 @@ void Requests::hold(const std::string& key, uint64_t nonce, std::span<const std:
                     int64_t now) {
     for (const Waiting& w : waiting_)
         if (w.nonce == nonce && w.request.from == from) return;  // a copy
-    std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > kForget; });
+    std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > kExpiry; });
     if (waiting_.size() == kMostWaiting) waiting_.pop_front();
     waiting_.push_back({key, nonce, now, {{frame.begin(), frame.end()}, from}});
 }
 
-void Requests::remove(uint32_t slot, uint32_t index, bool forget) {
-    const auto of_slot = filed_.find(slot);
-    if (of_slot == filed_.end()) return;
-    const auto filed = of_slot->second.find(index);
-    if (filed == of_slot->second.end()) return;
-    const uint64_t serial = filed->second.serial;
-    take_out(filed->second.key, serial);
-    of_slot->second.erase(filed);
-    if (forget) std::erase_if(matches_, [&](const auto& m) { return m.second.serial == serial; });
+void Requests::remove(uint32_t slot, uint32_t index, bool release_matches) {
+    const auto of_slot = filter_places_.find(slot);
+    if (of_slot == filter_places_.end()) return;
+    const auto place = of_slot->second.find(index);
+    if (place == of_slot->second.end()) return;
+    const uint64_t serial = place->second.serial;
+    take_out(place->second.key, serial);
+    of_slot->second.erase(place);
+    --place_count_;
+    if (release_matches) std::erase_if(matches_, [&](const auto& m) { return m.second.serial == serial; });
 }
 
 void Requests::take_out(const std::string& key, uint64_t serial) {
-    const auto listeners = wishes_.find(key);
-    if (listeners == wishes_.end()) return;
-    std::erase_if(listeners->second, [&](const Listener& l) { return l.serial == serial; });
-    if (listeners->second.empty()) wishes_.erase(listeners);
+    const auto listeners = filters_.find(key);
+    if (listeners == filters_.end()) return;
+    listeners->second.erase(serial);
+    if (listeners->second.empty()) filters_.erase(listeners);
 }
 
-size_t Requests::wishes() const {
+size_t Requests::count_filters() const {
     size_t n = 0;
-    for (const auto& [key, listeners] : wishes_) n += listeners.size();
+    for (const auto& [key, listeners] : filters_) n += listeners.size();
     return n;
+}
+
+size_t Requests::count_places_of(uint32_t slot) const {
+    const auto of_slot = filter_places_.find(slot);
+    return of_slot == filter_places_.end() ? 0 : of_slot->second.size();
 }
 
 // ---- requests
 
 Requests::Listener* Requests::find(const wire::Connect& c, bool peer, const NicAddress& from, uint32_t source) {
-    const auto listeners = wishes_.find(key_of(peer, c.remote));
-    if (listeners == wishes_.end()) return nullptr;
-    if (!peer) return &listeners->second.front();
+    const auto listeners = filters_.find(key_of(peer, c.remote, c.local));
+    if (listeners == filters_.end()) return nullptr;
+    if (!peer) return &listeners->second.begin()->second;
     Listener* best = nullptr;
-    for (Listener& l : listeners->second) {
-        const bool own = l.wish.link == source && (l.wish.source == NicAddress{} || l.wish.source == from);
-        if (!(l.wish.remote == c.local) || own) continue;
+    for (auto& [serial, l] : listeners->second) {
+        const bool own = l.filter.link == source && (l.filter.source == NicAddress{} || l.filter.source == from);
+        if (!(l.filter.remote == c.local) || own) continue;
         // A waiter without a match first; among those that were matched, the one matched longest ago.
         const bool better =
             best == nullptr || (best->taken && !l.taken) || (best->taken && l.taken && l.used < best->used);
@@ -91,27 +108,26 @@ Requests::Listener* Requests::find(const wire::Connect& c, bool peer, const NicA
     return best;
 }
 
-Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes, const NicAddress& from,
-                         int64_t now) {
+Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes, const NicAddress& from, int64_t now) {
     wire::Connect c;
     if (wire::read_connect(f, &c) != wire::Flaw::none || c.nonce == 0) return {};
     c.local.host = ports_ ? wire::named_host(from, c.local.host) : from;
     const Attempt attempt{from, f.header.source, c.nonce};
     if (const auto known = matches_.find(attempt); known != matches_.end()) {
-        known->second.heard = now;
+        known->second.received_at = now;
         return {known->second.slot, {}, 0};
     }
     const bool peer = f.header.kind == Kind::peer_request;
     Listener* found = find(c, peer, from, f.header.source);
     // A peer's request comes again until a program takes it; a client is told.
-    if (found == nullptr && !peer) hold(key_of(peer, c.remote), c.nonce, bytes, from, now);
+    if (found == nullptr && !peer) hold(key_of(peer, c.remote, c.local), c.nonce, bytes, from, now);
     if (found == nullptr) return {kNoSlot, peer ? Kind{} : Kind::no_match, c.nonce};
     const Match match{found->slot, found->serial, now};
     if (peer) {
         found->taken = true;
         found->used = now;
     } else {
-        take_out(filed_[found->slot][found->wish.index].key, found->serial);  // used up by one request
+        take_out(filter_places_[found->slot][found->filter.index].key, found->serial);  // used up by one request
     }
     if (matches_.size() >= kMostMatches) expire(now);
     if (matches_.size() < kMostMatches) matches_[attempt] = match;
@@ -127,14 +143,15 @@ Target Requests::withdrawal(const NicAddress& from, uint64_t nonce) {
 }
 
 void Requests::expire(int64_t now) {
-    std::erase_if(matches_, [&](const auto& m) { return now - m.second.heard > kForget; });
+    std::erase_if(matches_, [&](const auto& m) { return now - m.second.received_at > kExpiry; });
     expired_at_ = now;
 }
 
 void Requests::drop(uint32_t slot) {
-    if (const auto of_slot = filed_.find(slot); of_slot != filed_.end()) {
-        for (const auto& [index, filed] : of_slot->second) take_out(filed.key, filed.serial);
-        filed_.erase(of_slot);
+    if (const auto of_slot = filter_places_.find(slot); of_slot != filter_places_.end()) {
+        for (const auto& [index, place] : of_slot->second) take_out(place.key, place.serial);
+        place_count_ -= of_slot->second.size();
+        filter_places_.erase(of_slot);
     }
     std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });
 }
@@ -145,7 +162,7 @@ void Requests::pass_on(uint32_t slot, const NicAddress& from, uint32_t source, u
 }
 
 Target Requests::incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now) {
-    if (now - expired_at_ > kForget) expire(now);
+    if (now - expired_at_ > kExpiry) expire(now);
     wire::Frame f;
     if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};
     if (f.header.kind == Kind::withdraw) return withdrawal(from, wire::read_answer(f).nonce);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -18,8 +19,8 @@ namespace viaduct::packet {
 
 inline constexpr uint32_t kNoSlot = 0;
 
-// What a program waits for.
-struct Wish {
+// The requests that a program waits for.
+struct RequestFilter {
     uint32_t index = 0;  // the program's name for it
     bool peer = false;
     uint32_t link = 0;  // peer to peer: its own
@@ -47,17 +48,21 @@ public:
 
     // ---- what programs say; a program is a number that is not kNoSlot
     // A request that has come within the last moments and found no waiter is in `held` afterwards.
-    void add(uint32_t slot, const Wish&, int64_t now, Held* held);
-    // forget: the request that has matched it is for another.
-    void remove(uint32_t slot, uint32_t index, bool forget);
+    void add(uint32_t slot, const RequestFilter&, int64_t now, Held* held);
+    // release_matches: a request that has matched it goes to another program.
+    void remove(uint32_t slot, uint32_t index, bool release_matches);
     void drop(uint32_t slot);
-    // It has had this request and gives it back: the next copy finds another program, or none.
+    // The program was given this request and gives it back: the next copy finds another program, or none.
     void pass_on(uint32_t slot, const NicAddress& from, uint32_t source, uint64_t nonce);
 
     // ---- request, peer_request and withdraw, as they came. Only what has a good check decides anything.
     Target incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now);
 
-    size_t wishes() const;
+    size_t count_filters() const;
+    // Filters that programs have added and not removed, those that a request has used up too: in all, and of one
+    // program.
+    size_t count_places() const { return place_count_; }
+    size_t count_places_of(uint32_t slot) const;
     size_t matches() const { return matches_.size(); }
 
 private:
@@ -72,21 +77,22 @@ private:
     };
     struct Match {
         uint32_t slot = 0;
-        uint64_t serial = 0;  // of the wish
-        int64_t heard = 0;
+        uint64_t serial = 0;  // of the filter
+        int64_t received_at = 0;
     };
     struct Listener {
         uint32_t slot = 0;
-        Wish wish;
+        RequestFilter filter;
         uint64_t serial = 0;
         bool taken = false;  // peer to peer: it is matched
         int64_t used = 0;
     };
-    struct Filed {  // where a wish is, or was until a request has used it up
+    struct FilterPlace {  // where a filter is, or was until a request has used it up
         std::string key;
         uint64_t serial = 0;
     };
-    using Listeners = std::vector<Listener>;  // oldest first
+    // By serial: oldest first. A program may have many at one discriminator, and each is taken out alone.
+    using Listeners = std::map<uint64_t, Listener>;
     struct Waiting {  // a request that found no waiter
         std::string key;
         uint64_t nonce = 0;
@@ -100,13 +106,15 @@ private:
     void hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame, const NicAddress& from,
               int64_t now);
     void take_out(const std::string& key, uint64_t serial);
-    static std::string key_of(bool peer, const EndAddress& local);
+    static std::string key_of(bool peer, const EndAddress& local, const EndAddress& remote);
     void expire(int64_t now);
 
     const bool ports_;
     // By what they listen at, so that those of one program do not slow down the requests to others.
-    std::unordered_map<std::string, Listeners> wishes_;
-    std::unordered_map<uint32_t, std::unordered_map<uint32_t, Filed>> filed_;  // by program and its own index
+    std::unordered_map<std::string, Listeners> filters_;
+    // By program and its own index.
+    std::unordered_map<uint32_t, std::unordered_map<uint32_t, FilterPlace>> filter_places_;
+    size_t place_count_ = 0;
     uint64_t next_serial_ = 1;
     std::unordered_map<Attempt, Match, AttemptHash> matches_;
     std::deque<Waiting> waiting_;  // oldest first

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-#include <string>
+#include <string_view>
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/fd.hpp"
+#include "providers/paramnet/joined.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/outcome.hpp"
 #include "providers/paramnet/progress.hpp"
-#include "providers/paramnet/rendezvous.hpp"
 
 namespace viaduct {
 
@@ -28,7 +29,11 @@ struct ConnectOp {
     uint32_t ticket = 0;
     Deadline sent = 0;      // when, to the present agent
     uint32_t deaths = 0;    // of agents, each within kSoonNs of being sent it
+    // kJoined is here and the endpoint is bound to the connection; what the agent answers to `ticket` tells whether the
+    // other end will have it, too.
+    bool bound = false;
     bool decided = false;
+    uint64_t connection = 0;  // while bound
     ConnectResult result;
 
     Status decide(Status status) {
@@ -44,9 +49,9 @@ namespace {
 
 using kagent::Type;
 
-constexpr int64_t kCourtesyNs = 1'000'000'000;  // limit for answers that the agent gives at once
-constexpr int64_t kConfirmNs = 5'000'000'000;   // how long the acceptor waits for a confirmation (agent.confirm_ms)
-// A request may be what agents die of. After so many deaths, each within kSoonNs of sending it, the attempt fails.
+constexpr int64_t kPromptAnswerNs = 1'000'000'000;  // limit for answers that the agent gives at once
+// A request may itself be what makes agents crash. After so many crashes, each within kSoonNs of sending it, the
+// attempt fails.
 constexpr uint32_t kMostDeaths = 8;
 constexpr int64_t kSoonNs = 1'000'000'000;
 
@@ -116,56 +121,15 @@ Status begin_request(ConnectOp::Kind kind, Type type, NicContext* nic, ViCore& v
     return begin(std::move(op), out);
 }
 
-// Writes into the segment what the other end needs of this one before data flows.
-void introduce(ConnectOp& op, const Joint& joint) {
-    EndRecord& own = joint.shared()->ends[joint.side];
-    const uint32_t permission =
-        (op.traits.rdma_write != 0 ? kMayWrite : 0u) | (op.traits.rdma_read != 0 ? kMayRead : 0u);
-    own.permission.store(permission, std::memory_order_relaxed);
-    own.ptag.store(op.vi->ptag, std::memory_order_relaxed);
-    own.pull_from.store(pull_threshold(*op.nic, *joint.peer), std::memory_order_relaxed);
-    const bool maps_arena = joint.peer->arena.valid() && joint.peer->reach != Reach::same_process;
-    own.maps_arena.store(maps_arena ? 1 : 0, std::memory_order_relaxed);
-    own.needs_fence.store(asymmetric_barrier_available() ? 0 : 1, std::memory_order_relaxed);
-    own.attached.store(1, std::memory_order_release);
-}
-
-// Confirms the connection, upon which the agent sends the acceptor its kJoined (kagent.hpp, Joined). False: the
-// acceptor has given up, or the agent has not answered. The agent has until the request's deadline, from kCourtesyNs to
-// kConfirmNs: it may be slow to get a processor.
-bool confirm(const ConnectOp& op, uint64_t connection) {
-    NicContext& nic = *op.nic;
-    const Mail mail = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{connection});
-    uint32_t ticket = 0;
-    if (nic.agent->agent_start(mail, &ticket, kOnlyConnected) != Status::ok) return false;
-    Mail answer;
-    const int64_t now = now_ns();
-    const Deadline until = std::clamp(op.deadline, now + kCourtesyNs, now + kConfirmNs);
-    const Status waited = nic.agent->agent_await(ticket, until, &answer);
-    if (waited == Status::not_done) nic.agent->agent_abandon(ticket, nullptr, 0);
-    return waited == Status::ok && answer.type() == Type::kDone;
-}
-
 // Sends the agent a message whose answer is not waited for.
-Status tell(UserAgent& agent, Type type, uint64_t context_id, uint64_t incoming) {
+Status tell(UserAgent& agent, Type type, uint64_t context_id, uint64_t incoming) try {
     uint32_t ticket = 0;
     const Mail mail = Mail::of(type, kagent::IncomingRef{context_id, incoming});
     const Status sent = agent.agent_start(mail, &ticket, kOnlyConnected);
     if (sent == Status::ok) agent.agent_abandon(ticket, nullptr, 0);
     return sent;
-}
-
-// Marks this end as closed in the segment of kJoined, for the other end, which is connected or will be.
-void leave_at_once(Mail& mail, const kagent::Joined& joined) {
-    if (mail.descriptors.empty() || joined.side > 1 || joined.segment_bytes != sizeof(ConnectionSegment))
-        return;
-    Joint joint;
-    joint.segment =
-        Segment::map(std::move(mail.descriptors[0]), sizeof(ConnectionSegment), Segment::Access::read_write);
-    if (!joint.segment.valid() || joint.shared()->header.magic != kSegmentMagic ||
-        joint.shared()->header.version != kLayoutVersion)
-        return;
-    joint.shared()->ends[joined.side].closed.store(1, std::memory_order_seq_cst);
+} catch (const std::bad_alloc&) {
+    return Status::out_of_resources;
 }
 
 // Undoes an answer that came after its attempt had ended, so that the other end does not stay connected to nothing.
@@ -194,67 +158,63 @@ void undo_other(UserAgent& agent, Mail& answer, uint64_t context_id) {
     undo(agent, answer, context_id, false);
 }
 
-// Checks kJoined and maps its segment and the peer's memory. On failure nothing stays mapped.
-Status map_joint(const ConnectOp& op, const kagent::Joined& joined, Mail& mail, Joint* out) {
-    if (mail.descriptors_lost) {
-        VIADUCT_LOG(error, "paramnet", "connecting: no descriptors are left for what the agent sends (ulimit -n)");
-        return Status::out_of_resources;
-    }
-    if (mail.descriptors.empty() || joined.side > 1 ||
-        joined.segment_bytes != sizeof(ConnectionSegment) || joined.peer_endpoint_words[kEndSlot] >= kMaxVi ||
-        joined.remote.discriminator_len > kMaxDiscriminator)
-        return Status::broken;
-    Joint joint;
-    joint.segment =
-        Segment::map(std::move(mail.descriptors[0]), sizeof(ConnectionSegment), Segment::Access::read_write);
-    if (!joint.segment.valid()) return Status::out_of_resources;
-    const SegmentHeader header = joint.shared()->header;
-    if (header.magic != kSegmentMagic || header.version != kLayoutVersion) {
-        VIADUCT_LOG(
-            error, "paramnet",
-            "the running agent lays out shared memory by version %u, this library by version %u: an agent of "
-            "another release serves here; it leaves when its last program does (or end it), and the next one "
-            "fits",
-            header.version, kLayoutVersion);
-        return Status::version;
-    }
-    joint.side = joined.side;
-    joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
-    joint.peer = acquire_peer(*op.nic, joined, mail);
-    if (joint.peer == nullptr) {
-        // The other end may be connected already: it sees that this end has closed.
-        joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
-        return Status::out_of_resources;
-    }
-    *out = std::move(joint);
-    return Status::ok;
+void unbind(ConnectOp& op) {
+    const std::scoped_lock both(op.vi->recv.lock, op.vi->send.lock);
+    disconnect(*op.vi);
+    op.bound = false;
 }
 
-// Binds the endpoint to the connection that the agent has made.
+// Ends the attempt as both ends agree. `mine`: what this end decides if the other one has not; `why`: the result if
+// this end gives up. not_done: the next agent is to be asked.
+Status conclude(ConnectOp& op, Outcome mine, Status why) {
+    const Outcome outcome = decide(*op.vi->endpoint->joint.shared(), mine);
+    if (outcome == Outcome::connected) return op.decide(Status::ok);
+    unbind(op);
+    if (op.kind == ConnectOp::accept) return op.decide(Status::timeout);  // the requester has left, or asks anew
+    if (outcome == Outcome::asked_anew) return Status::not_done;
+    if (mine == Outcome::given_up) return op.decide(why);
+    return op.decide(op.kind == ConnectOp::peer ? Status::rejected : Status::timeout);
+}
+
+Status confirm(ConnectOp& op) try {
+    const Mail mail = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{op.connection});
+    return op.nic->agent->agent_start(mail, &op.ticket, kOnlyConnected);
+} catch (const std::bad_alloc&) {
+    return Status::out_of_resources;
+}
+
+// Binds the endpoint to the connection that the agent has made. An acceptor is connected then; a requester confirms; a
+// peer waits for the agent's second answer.
 Status attach(ConnectOp& op, Mail& mail) {
     kagent::Joined joined;
-    if (!mail.get(&joined)) return Status::broken;
+    if (!mail.get(&joined)) return op.decide(Status::broken);
+    UserAgent& agent = *op.nic->agent;
     Joint joint;
-    if (const Status mapped = map_joint(op, joined, mail, &joint); mapped != Status::ok) {
-        // After a request the acceptor waits for the confirmation; in all other cases the other end is connected.
+    if (const Status mapped = map_joint(*op.nic, joined, mail, &joint); mapped != Status::ok) {
+        // After a request the acceptor waits for the confirmation; in all other cases the other end is told, too.
         if (op.kind == ConnectOp::request) {
-            (void)tell(*op.nic->agent, Type::kConnReject, op.nic->context_id, joined.connection_id);
+            (void)tell(agent, Type::kConnReject, op.nic->context_id, joined.connection_id);
         } else {
             leave_at_once(mail, joined);
+            if (joined.told_later != 0) agent.agent_abandon(op.ticket, nullptr, 0);
         }
-        return mapped;
+        return op.decide(mapped);
     }
-    introduce(op, joint);
+    introduce(*op.nic, *op.vi, op.traits, joint);
     bind(*op.vi->endpoint, std::move(joint));
-    if (op.kind == ConnectOp::request && !confirm(op, joined.connection_id)) {
-        // If the confirmation arrived nevertheless, the acceptor sees that this end has closed.
-        const std::scoped_lock both(op.vi->recv.lock, op.vi->send.lock);
-        disconnect(*op.vi);
-        return Status::timeout;
-    }
+    op.bound = true;
     op.result.remote = joined.remote;
     op.result.remote_traits = joined.traits;
-    return Status::ok;
+    op.connection = joined.connection_id;
+    if (op.kind == ConnectOp::accept) return conclude(op, Outcome::connected, Status::ok);
+    if (op.kind != ConnectOp::request) return Status::not_done;
+    const Status confirmed = confirm(op);
+    if (confirmed == Status::ok) return Status::not_done;
+    if (confirmed != Status::out_of_resources) return conclude(op, Outcome::asked_anew, Status::ok);
+    // The agent lives, and the acceptor waits for the confirmation.
+    const Status decided = conclude(op, Outcome::given_up, confirmed);
+    if (decided != Status::ok) (void)tell(agent, Type::kConnReject, op.nic->context_id, op.connection);
+    return decided;
 }
 
 Status take_incoming(ConnectOp& op, const Mail& mail) {
@@ -266,26 +226,38 @@ Status take_incoming(ConnectOp& op, const Mail& mail) {
     return Status::ok;
 }
 
+// What an error of the agent says.
+Status refusal(const ConnectOp& op, const Mail& mail) {
+    kagent::Error error;
+    if (mail.type() != Type::kError || !mail.get(&error) || error.status <= static_cast<int32_t>(Status::not_done) ||
+        error.status > static_cast<int32_t>(Status::mismatch_qos))
+        return Status::broken;
+    const auto status = static_cast<Status>(error.status);
+    // Logged, because the return codes of the calls do not distinguish these causes from others.
+    if (status == Status::out_of_resources || (status == Status::rejected && op.kind == ConnectOp::accept)) {
+        const std::string_view text = text_of(error.text);
+        VIADUCT_LOG(warn, "paramnet", "connecting: the agent says: %.*s", static_cast<int>(text.size()), text.data());
+    }
+    return status;
+}
+
+// Decided, or not_done: there is more to come, or, when the op is not bound, the next agent is to be asked.
 Status take_answer(ConnectOp& op, Mail& mail) {
+    if (op.bound) {
+        if (mail.type() == Type::kDone) return conclude(op, Outcome::connected, Status::ok);
+        const Status why = refusal(op, mail);
+        // To another agent the connection means nothing: the one that has made it has ended.
+        return conclude(op, why == Status::invalid ? Outcome::asked_anew : Outcome::given_up, why);
+    }
     if (mail.type() == Type::kIncoming && op.kind == ConnectOp::listen)
         return op.decide(take_incoming(op, mail));
-    if (mail.type() == Type::kJoined && op.kind != ConnectOp::listen) return op.decide(attach(op, mail));
-    kagent::Error error;
-    if (mail.type() == Type::kError && mail.get(&error) &&
-        error.status > static_cast<int32_t>(Status::not_done) &&
-        error.status <= static_cast<int32_t>(Status::mismatch_qos)) {
-        const auto status = static_cast<Status>(error.status);
-        // Logged, because the return codes of the calls do not distinguish these causes from others.
-        if (status == Status::out_of_resources || (status == Status::rejected && op.kind == ConnectOp::accept))
-            VIADUCT_LOG(warn, "paramnet", "connecting: the agent says: %s", std::string(text_of(error.text)).c_str());
-        return op.decide(status);
-    }
-    return op.decide(Status::broken);
+    if (mail.type() == Type::kJoined && op.kind != ConnectOp::listen) return attach(op, mail);
+    return op.decide(refusal(op, mail));
 }
 
 // The agent died, and the next one does not have this attempt (spec/architecture 2). A wait or a request is sent again;
 // an accept fails, because its incoming request is lost. A caller that only polls (`deadline` is over) does not wait
-// for the next agent to start: not_done, and its next call continues.
+// for the next agent to start, nor for the one after it: not_done, and its next call continues.
 Status start_over(ConnectOp& op, Deadline deadline) {
     if (op.kind == ConnectOp::accept) return op.decide(Status::timeout);
     op.deaths = now_ns() - op.sent < kSoonNs ? op.deaths + 1 : 1;
@@ -299,7 +271,7 @@ Status start_over(ConnectOp& op, Deadline deadline) {
     }
     const bool looks = remaining_ns(deadline) == 0;
     const Status sent = send_off(op, looks ? std::min(deadline, op.deadline) : op.deadline);
-    if (sent != Status::ok && !(sent == Status::timeout && looks)) return op.decide(sent);
+    if (sent != Status::ok && !(looks && (sent == Status::timeout || sent == Status::broken))) return op.decide(sent);
     return Status::not_done;
 }
 
@@ -350,39 +322,61 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
     while (!op->decided) {
         Mail answer;
         const Status waited = op->nic->agent->agent_await(op->ticket, deadline, &answer);
+        if (waited == Status::not_done) return Status::not_done;
         if (waited == Status::ok) {
             (void)take_answer(*op, answer);  // op->result has it
-        } else if (waited == Status::not_done) {
-            return Status::not_done;
-        } else {
-            if (start_over(*op, deadline) == Status::not_done && remaining_ns(deadline) == 0) return Status::not_done;
+            if (op->decided || op->bound) continue;
+        } else if (op->bound && conclude(*op, Outcome::asked_anew, Status::ok) != Status::not_done) {
+            continue;
         }
+        if (start_over(*op, deadline) == Status::not_done && remaining_ns(deadline) == 0) return Status::not_done;
     }
     *result = op->result;
     return op->result.status;
 }
 
+namespace {
+
+// Without memory the attempt is not cancelled; what the agent still answers is undone.
+void cancel(const ConnectOp& op) try {
+    UserAgent& agent = *op.nic->agent;
+    uint32_t ticket = 0;
+    Mail answer;
+    const Mail mail = Mail::of(Type::kCancel, kagent::Cancel{op.ticket, 0});
+    if (agent.agent_start(mail, &ticket, kOnlyConnected) == Status::ok &&
+        agent.agent_await(ticket, now_ns() + kPromptAnswerNs, &answer) == Status::not_done)
+        agent.agent_abandon(ticket, nullptr, 0);
+} catch (const std::bad_alloc&) {
+}
+
+}  // namespace
+
 Status connect_finish(ConnectOp* op, ConnectResult* result) {
     const std::unique_ptr<ConnectOp> owned(op);
     UserAgent& agent = *op->nic->agent;
-    if (!op->decided) {
+    Mail answer;
+    if (!op->decided && !op->bound) {
         // The agent answers a cancellation after all it has answered before. So when that answer is here, the answer to
         // the attempt is here too, if there is one.
-        uint32_t ticket = 0;
-        const Mail cancel = Mail::of(Type::kCancel, kagent::Cancel{op->ticket, 0});
-        Mail answer;
-        if (agent.agent_start(cancel, &ticket, kOnlyConnected) == Status::ok &&
-            agent.agent_await(ticket, now_ns() + kCourtesyNs, &answer) == Status::not_done)
-            agent.agent_abandon(ticket, nullptr, 0);
+        cancel(*op);
         if (agent.agent_await(op->ticket, now_ns(), &answer) == Status::ok) {
             (void)take_answer(*op, answer);  // op->result has it
         } else {
             // A slow agent may have decided nevertheless; its answer is then undone when it comes.
             agent.agent_abandon(op->ticket, op->kind == ConnectOp::request ? undo_request : undo_other,
                                 op->nic->context_id);
-            (void)op->decide(Status::timeout);
         }
     }
+    if (op->bound && !op->decided) {
+        const Status waited = agent.agent_await(op->ticket, now_ns() + kPromptAnswerNs, &answer);
+        if (waited == Status::not_done) agent.agent_abandon(op->ticket, nullptr, 0);
+        if (waited == Status::ok) {
+            (void)take_answer(*op, answer);
+        } else if (conclude(*op, Outcome::given_up, Status::timeout) != Status::ok && op->kind == ConnectOp::request) {
+            (void)tell(agent, Type::kConnReject, op->nic->context_id, op->connection);
+        }
+    }
+    if (!op->decided) (void)op->decide(Status::timeout);
     *result = op->result;
     return op->result.status;
 }

@@ -10,7 +10,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/pause.hpp"
-#include "providers/paramnet/bells.hpp"
+#include "providers/paramnet/doorbells.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -37,7 +37,7 @@ void wait_until_idle(const EndRecord& its_end, Peer& peer) {
         }
         ::sched_yield();
         if (now_ns() > deadline) {
-            peer.overstayed.store(1, std::memory_order_relaxed);
+            peer.exceeded_wait.store(1, std::memory_order_relaxed);
             VIADUCT_LOG(warn, "paramnet", "a peer does not leave our memory: going on without it");
             return;
         }
@@ -47,7 +47,7 @@ void wait_until_idle(const EndRecord& its_end, Peer& peer) {
 // Tells the other end that we have left. Both queue locks held, or no thread uses the joint yet.
 void announce_close(const Joint& joint) {
     joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
-    call(joint.peer->bells(), joint.shared()->ends[joint.side], joint.peer_slot);
+    call(joint.peer->hub_view(), joint.shared()->ends[joint.side], joint.peer_slot);
 }
 
 void drop(Joint& joint) {
@@ -65,7 +65,7 @@ void install_receiver(Endpoint& ep) {
     ConnectionSegment& shared = *ep.joint.shared();
     const uint32_t side = ep.joint.side;
     Rx& rx = ep.rx;
-    rx.poll_budget = rx.published = rx.unit_next = rx.units_published = rx.acks = 0;
+    rx.poll_budget = rx.published = rx.unit_next = rx.units_published = rx.acks = rx.acks_collected = 0;
     rx.message = IncomingMessage();
     rx.relay = IncomingRelay();
     rx.ended = false;
@@ -178,7 +178,7 @@ void start(ViCore& vi) {
     EndRecord& other_end = ep.joint.shared()->ends[1 - ep.joint.side];
     take_mark(other_end.rung);
     take_mark(other_end.called);
-    remind(ep);
+    request_poll(ep);
     call_own(nic, ep.slot);  // the peer may have connected and left
 }
 
@@ -228,7 +228,7 @@ void disconnect(ViCore& vi) {
     ep.connected = false;
     ep.recv_hot.store(false, std::memory_order_relaxed);
     ep.send_hot.store(false, std::memory_order_relaxed);
-    ep.retired.push_back(std::move(ep.joint));
+    ep.retired = std::move(ep.joint);  // bind() has dropped the one before
     ep.joint.peer = nullptr;
     nic.slots_lock.unlock();
     nic.retired.fetch_add(1, std::memory_order_relaxed);
@@ -237,18 +237,18 @@ void disconnect(ViCore& vi) {
 
 void reap(Endpoint& ep) {
     NicContext& nic = *ep.nic;
-    std::vector<Joint> joints;
+    Joint joint;
     nic.slots_lock.lock();
-    joints.swap(ep.retired);
+    std::swap(joint, ep.retired);
     nic.slots_lock.unlock();
-    if (joints.empty()) return;
+    if (!joint.valid()) return;
     // A poller that read the lane's address before it was replaced holds its group's lock.
     for (Group* group : {ep.recv_group, ep.send_group}) {
         if (group == nullptr) continue;
         group->lock.lock();
         group->lock.unlock();
     }
-    for (Joint& joint : joints) drop(joint);
+    drop(joint);
 }
 
 void update_fast(Endpoint& ep) {
@@ -274,11 +274,11 @@ void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, CauseKind 
     break_connection(ep, code, report, 0, cause);
 }
 
-void ring_peer(const Endpoint& ep) { ring(ep.joint.peer->bells(), *ep.rx.own, ep.joint.peer_slot); }
+void ring_peer(const Endpoint& ep) { ring(ep.joint.peer->hub_view(), *ep.rx.own, ep.joint.peer_slot); }
 
-void call_peer(const Endpoint& ep) { call(ep.joint.peer->bells(), *ep.rx.own, ep.joint.peer_slot); }
+void call_peer(const Endpoint& ep) { call(ep.joint.peer->hub_view(), *ep.rx.own, ep.joint.peer_slot); }
 
-void remind(const Endpoint& ep) { remind_own(*ep.nic, ep.slot); }
+void request_poll(const Endpoint& ep) { request_poll_of(*ep.nic, ep.slot); }
 
 Status set_fault_plan(ViCore& vi, const char* plan) {
     FaultPlan parsed;

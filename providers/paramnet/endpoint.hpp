@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "core/shm/segment.hpp"
 #include "core/vi/vi_core.hpp"
@@ -62,7 +62,7 @@ struct Endpoint {
     // Changed with both queue locks and NicContext::slots_lock held.
     bool connected = false;
     paramnet::Joint joint;                 // bound, maybe started
-    std::vector<paramnet::Joint> retired;  // past connections that a poller may still be looking at
+    paramnet::Joint retired;               // the connection before, which a poller may still be looking at
     // Written under slots_lock, looked at anywhere: polled directly by its group.
     std::atomic<bool> recv_hot{false};
     std::atomic<bool> send_hot{false};
@@ -123,8 +123,8 @@ void break_connection(Endpoint&, VIP_ERROR_CODE code, bool report, CauseKind);
 // Tells the other end's pollers and sleepers, or its progress thread. A queue lock held.
 void ring_peer(const Endpoint&);
 void call_peer(const Endpoint&);
-// The same for our own side: there is work without a ring.
-void remind(const Endpoint&);
+// Makes a poll request: our own pollers and sleepers look at the endpoint although no peer rings.
+void request_poll(const Endpoint&);
 
 Status set_fault_plan(ViCore&, const char* plan);
 

@@ -22,7 +22,7 @@ struct FaultCounters {
 
 inline constexpr uint32_t kMaxRetries = 8;  // of a reliable transfer before its connection is given up
 
-enum class Fate : uint8_t {
+enum class FaultOutcome : uint8_t {
     arrives,
     lost,     // unreliable: silently dropped
     damaged,  // unreliable: the receiving NIC saw a bad check sum and dropped it
@@ -36,7 +36,7 @@ public:
     const FaultPlan& plan() const { return plan_; }
     const FaultCounters& counters() const { return counters_; }
     // What the network does with one message.
-    Fate decide(bool reliable);
+    FaultOutcome decide(bool reliable);
     void count_delay() { ++counters_.delayed; }
 
 private:

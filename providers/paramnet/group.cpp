@@ -6,7 +6,7 @@
 
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/atomic_equals.hpp"
-#include "providers/paramnet/bells.hpp"
+#include "providers/paramnet/doorbells.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/receive.hpp"
 #include "providers/paramnet/send.hpp"
@@ -143,7 +143,7 @@ inline void poll_hot(Group* group, BrokenList& broken) {
 [[gnu::noinline]] void poll_pending(Group* group, BrokenList& broken) {
     group->any_pending.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
-    for (uint32_t word = 0; word < kBellWords; ++word) {
+    for (uint32_t word = 0; word < kDoorbellWords; ++word) {
         if (group->pending[word].load(std::memory_order_relaxed) == 0) continue;
         uint64_t bits = group->pending[word].exchange(0, std::memory_order_acquire);
         for (; bits != 0; bits &= bits - 1) {
@@ -203,12 +203,12 @@ namespace {
         poll_hot(group, broken);
         if (nic.hub->rings.load(std::memory_order_acquire) != nic.rings_seen.load(std::memory_order_acquire))
             [[unlikely]]
-            drain_bells(nic, Before::poll);
+            drain_doorbells(nic, Before::poll);
         if (group->any_pending.load(std::memory_order_acquire) != 0) [[unlikely]]
             poll_pending(group, broken);
     }
     if (look) [[unlikely]]
-        remind_all(nic);
+        request_poll_of_all(nic);
     for (uint32_t i = 0; i < broken.count; ++i) broken.vis[i]->events->settle(*broken.vis[i]);
 }
 

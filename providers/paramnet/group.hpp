@@ -26,7 +26,7 @@ struct Group {
     std::atomic<uint32_t> hot_count{0};  // changed under `lock`
     uint32_t polls = 0;
     // Slots that rang since the last poll. Set under NicContext::slots_lock, taken under `lock`.
-    alignas(64) std::atomic<uint64_t> pending[paramnet::kBellWords] = {};
+    alignas(64) std::atomic<uint64_t> pending[paramnet::kDoorbellWords] = {};
     std::atomic<uint32_t> any_pending{0};
 };
 

@@ -17,7 +17,7 @@ namespace viaduct::paramnet {
 namespace {
 
 // Messages that came alone before a poll looks behind one again.
-constexpr uint32_t kPollBudget = 16;
+constexpr uint32_t kLinesAlone = 16;
 
 const Line& line_at(const Rx& rx, uint32_t position) {
     return rx.lines.load(std::memory_order_relaxed)[position & (kLines - 1)];
@@ -123,12 +123,12 @@ template <Taking kTaking>
     Rx& rx = ep.rx;
     const uint32_t before = rx.next.load(std::memory_order_relaxed);
     rx.poll_budget = 0;
-    if (take_lines(ep, kPollBudget)) remind(ep);
+    if (take_lines(ep, kPollBudget)) request_poll(ep);
     const uint32_t next = rx.next.load(std::memory_order_relaxed);
     // No further than to the line with which we tell the sender how far we are.
     if (next - before == 1 && rx.message.kind == IncomingMessage::none && !ep.vi->is_marked_broken() &&
         asymmetric_barrier_available())
-        rx.poll_budget = std::min(kPollBudget, kPublishLines - (next - rx.published));
+        rx.poll_budget = std::min(kLinesAlone, kPublishLines - (next - rx.published));
     if (!ep.recv_hot.load(std::memory_order_relaxed)) [[unlikely]]
         try_promote(ep, ep.recv_group);
     if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -204,6 +204,18 @@ bool takes_no_more(const Endpoint& ep) {
     return kBy == By::leaving ? ep.rx.ended : ep.vi->is_marked_broken();
 }
 
+// Reliable Reception: the peer acknowledges a message before it answers it. What it had acknowledged when it wrote a
+// line is taken before that line: a send completes before the answer to it does, as on a NIC. Another thread may be
+// about to note that its send waits for the acknowledgement that is here: its lock is waited for.
+template <By kBy>
+[[gnu::noinline]] void collect_acks_before_line(Endpoint& ep, uint32_t placed) {
+    WorkQueue& q = ep.vi->send;
+    ep.rx.acks_collected = placed;
+    if constexpr (kBy == By::application) q.lock.lock();  // the others hold it
+    if (!ep.tx.stopped) collect_acks(ep);
+    if constexpr (kBy == By::application) q.lock.unlock();
+}
+
 // In a thread of the library, and at the end, each line takes the slow path.
 template <By kBy>
 bool take_lines_by(Endpoint& ep, uint32_t budget) {
@@ -221,6 +233,13 @@ bool take_lines_by(Endpoint& ep, uint32_t budget) {
         if (static_cast<uint32_t>(word) != line_tag(next)) return false;
         if (next == end) [[unlikely]]
             return true;
+        if (rx.acknowledged) [[unlikely]] {
+            const auto placed = static_cast<uint32_t>(rx.peer->placed.load(std::memory_order_acquire));
+            if (placed != rx.acks_collected) {
+                collect_acks_before_line<kBy>(ep, placed);
+                if (takes_no_more<kBy>(ep)) return false;
+            }
+        }
         bool units_used = false;
         if (kServing || !take_short_in_row(ep, line, meta_of(word))) [[unlikely]] {
             rx.in_row = next != first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The sending half of a lane: from the send queue into lines and blocks. What is short and usual goes by
-// lane_send_short.cpp, completions are in send_finish.cpp. Everything here runs with vi.send.lock held.
+// The sending half of a lane: from the send queue into lines and blocks. Short messages of the frequent forms are in
+// lane_send_short.cpp, completions in send_finish.cpp. Everything here runs with vi.send.lock held.
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
@@ -49,7 +49,7 @@ Step continue_message(Endpoint& ep) {
     Tx& tx = ep.tx;
     OutgoingMessage& m = tx.message;
     const uint32_t fragment = fragment_bytes(tx, m);
-    const auto copy = ep.servicing ? gather_where_permitted : m.streaming ? gather_streaming : gather;
+    const auto copy = ep.servicing ? gather_accessible : m.streaming ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
         const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;
         uint32_t unit = 0, unit_after = tx.blocks.next;
@@ -142,7 +142,7 @@ Step begin_next(Endpoint& ep) {
             step = begin_send(ep, d, total);
             break;
     }
-    if (step == Step::done) tx.network.fate_decided = tx.network.link_passed = false;
+    if (step == Step::done) tx.network.faults_passed = tx.network.link_passed = false;
     return step;
 }
 
@@ -264,7 +264,7 @@ bool reserve_units(Endpoint& ep, uint32_t bytes, uint32_t* unit, uint32_t* unit_
 
 Step reserve_receive(Endpoint& ep) {
     Tx& tx = ep.tx;
-    if (tx.used != tx.credits || take_heard_credits(ep)) [[likely]]
+    if (tx.used != tx.credits || take_new_credits(ep)) [[likely]]
         return Step::done;
     const uint64_t posted = tx.peer->posted.load(std::memory_order_acquire);
     if (posted >> 32 == 0) return Step::waits;

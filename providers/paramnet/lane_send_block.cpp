@@ -49,7 +49,7 @@ bool send_block(Endpoint& ep, ViCore& vi) {
         !may_send(q.buffers, d, s, std::min<uint64_t>(kOnePiece, vi.max_transfer)))
         return false;
     uint32_t unit, unit_after;
-    if ((tx.used == tx.credits && !take_heard_credits(ep)) || !reserve_line(ep) ||
+    if ((tx.used == tx.credits && !take_new_credits(ep)) || !reserve_line(ep) ||
         !reserve_units(ep, length, &unit, &unit_after) || !goes_in_one_piece(ep, s.handle, length))
         return false;
     Line& line = next_line(ep);
@@ -57,9 +57,9 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     int64_t begun = 0;
     const bool fetched =
         length >= PrefetchTuner::kLearntFrom && static_cast<int32_t>(tx.blocks.fetched_to - unit_after) >= 0;
-    const uint32_t heard = ep.rx.next.load(std::memory_order_relaxed);
-    const bool in_row = heard == tx.learnt.heard;
-    tx.learnt.heard = heard;
+    const uint32_t received = ep.rx.next.load(std::memory_order_relaxed);
+    const bool in_row = received == tx.learnt.received;
+    tx.learnt.received = received;
     PrefetchTuner& prefetch = in_row ? tx.learnt.in_row : tx.learnt.answered;
     if (length >= PrefetchTuner::kLearntFrom && length <= kMinFragment) {
         if (prefetch.trial().open()) [[unlikely]]

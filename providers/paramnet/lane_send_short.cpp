@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A message inside a line: one way for the usual one, for others that nothing stands in the way of, and for those
-// that come through the queue in general. Everything here runs with vi.send.lock held; its instructions are counted
-// (tests/bench/instructions.json).
+// A message inside a line: one path for the most frequent form, one for other forms when nothing stands in their way
+// (Tx::fast), and one for descriptors that waited in the queue. Everything here runs with vi.send.lock held; its
+// instructions are counted (tests/bench/instructions.json).
 #include <algorithm>
 
 #include "core/sync/asymmetric_barrier.hpp"
@@ -89,7 +89,7 @@ template <Known kKnown>
     if (!may_send(q.buffers, d, s, tx.small_limit)) [[unlikely]]
         return false;
     if constexpr (!kAll)
-        if (tx.next == tx.limit || (tx.used == tx.credits && !take_heard_credits(ep))) return false;
+        if (tx.next == tx.limit || (tx.used == tx.credits && !take_new_credits(ep))) return false;
     Line& line = next_line(ep);
     copy_small(line.payload, s.bytes(), s.length);
     send_line<kKnown>(ep, q, d, line, s.length, !kAll && form != kFormOfMessage);
@@ -139,7 +139,7 @@ Step begin_short(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Line& line = next_line(ep);
     SegmentCursor cursor;
     cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
-    const uint32_t n = (ep.servicing ? gather_where_permitted : gather)(cursor, line.payload, total);
+    const uint32_t n = (ep.servicing ? gather_accessible : gather)(cursor, line.payload, total);
     if (n != total) [[unlikely]] {
         // The program has unmapped its memory, or changed the descriptor while it was ours (spec/descriptors 2.6).
         ep.vi->cause_of(q).cause.kind = CauseKind::changed_or_unmapped;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long a long message takes from the moment in which the sender begins with it, or the receiver is done
-// with the one before, to the one in which the receiver has all of it. Measured seldom, while a connection
-// finds which method is fast (method_tuner.hpp). Both ends read the same clock; an end in another time namespace
-// tells a wrong time, which does no harm beyond that.
+// How long a long message takes: from the moment at which the sender begins it, or the receiver has finished the one
+// before, until the receiver has all of it. Measured seldom, while a connection learns which method is fast
+// (method_tuner.hpp). Both ends read the same clock. An end in another time namespace reports a wrong time, which does
+// no further harm.
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
@@ -36,9 +36,9 @@ void publish_probe_result(Endpoint& ep, const ProbeMark& mark) {
 
 namespace {
 
-// Asks the word in which the answers of that kind are.
+// Reads the word in which the answers of that kind are.
 template <class Learner>
-void hear(const Endpoint& ep, Probe kind, Learner& learner) {
+void take_result(const Endpoint& ep, Probe kind, Learner& learner) {
     if (!learner.trial().open()) return;
     const uint64_t timed = ep.tx.peer->probes[kind].load(std::memory_order_relaxed);
     learner.answered(static_cast<uint32_t>(timed >> 32), static_cast<uint32_t>(timed));
@@ -47,8 +47,8 @@ void hear(const Endpoint& ep, Probe kind, Learner& learner) {
 }  // namespace
 
 void read_probe_result(Endpoint& ep) {
-    hear(ep, kProbeMethod, ep.tx.learnt.methods);
-    hear(ep, kProbePrefetch, ep.tx.learnt.answered);
+    take_result(ep, kProbeMethod, ep.tx.learnt.methods);
+    take_result(ep, kProbePrefetch, ep.tx.learnt.answered);
 }
 
 }  // namespace viaduct::paramnet

@@ -29,13 +29,13 @@ MethodTuner::Choice MethodTuner::next(uint32_t bytes, bool can_pull, bool steady
     if (bytes < kLeastStreamed || (!learns_streaming() && !learns_pull))
         return {!learns_streaming() && streams_by_limit ? Method::streaming : Method::plain, 0};
 
-    const bool waits_in_vain = pause_ != 0 && bytes <= kRingBytes;
+    const bool pauses = pause_ != 0 && bytes <= kRingBytes;
     if (pause_ != 0) --pause_;
     if (trial_.is_given_up()) tuner_.tell(trial_.bytes(), trial_.choice(), TunerClass::kNeverTold);
     uint32_t possible = bit_of(Method::streaming) | bit_of(Method::plain);
     if (!learns_streaming()) possible = bit_of(streams_by_limit ? Method::streaming : Method::plain);
-    if (learns_pull && can_pull && bytes >= kLeastPulled && !waits_in_vain) possible |= bit_of(Method::pull);
-    const bool may_try = steady && !trial_.open() && (can_pull || !learns_pull) && !waits_in_vain;
+    if (learns_pull && can_pull && bytes >= kLeastPulled && !pauses) possible |= bit_of(Method::pull);
+    const bool may_try = steady && !trial_.open() && (can_pull || !learns_pull) && !pauses;
     const TunerClass::Choice choice = tuner_.choose(bytes, possible, may_try);
     const auto method = static_cast<Method>(choice.method);
     if (method == Method::pull) ++fetched_;

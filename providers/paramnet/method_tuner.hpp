@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which method a connection sends its long messages: learnt from messages of the program itself, whose delivery
-// the receiver times (core/tuner). Nothing here looks at a clock, at memory or at the lane: lane_send.cpp asks, and
-// hands in what was measured. Under vi.send.lock.
+// By which method a connection sends its long messages: learnt from messages of the program itself, whose delivery the
+// receiver times (core/tuner). Nothing here looks at a clock, at memory or at the lane: lane_send.cpp asks, and passes
+// in what was measured. Under vi.send.lock.
 //
-// Why not measured beforehand: it takes two processors at once. Ranks and pinned programs have one each, and
-// the peer polls on the other; only the two ends themselves can measure how far they are from each other.
+// Why it is not measured beforehand: a measurement needs two processors at once. Ranks and pinned programs have one
+// each, and the peer polls on the other. Only the two ends themselves can measure the distance between them.
 #pragma once
 
 #include <cstdint>

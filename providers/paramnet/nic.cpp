@@ -16,7 +16,7 @@
 #include "core/log/log.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/futex.hpp"
-#include "providers/paramnet/bells.hpp"
+#include "providers/paramnet/doorbells.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/progress.hpp"
@@ -82,7 +82,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
-    keep_out_of(args.regions->asker());
+    set_registered_memory_check(args.regions->asker());
     nic->context_id = args.context_id;
     while (nic->probe_word == 0)
         if (::getrandom(&nic->probe_word, sizeof nic->probe_word, 0) != sizeof nic->probe_word)
@@ -145,8 +145,8 @@ uint32_t sleep_begin(NicContext* nic) {
     // the first sleeper: its barrier may still be under way.
     heavy_barrier();
     const uint32_t key = nic->hub->rings.load(std::memory_order_seq_cst);
-    // A bell that is still marked as rung would not wake us when it rings again.
-    drain_bells(*nic, Before::sleep);
+    // A doorbell that is still marked as rung would not wake us when it rings again.
+    drain_doorbells(*nic, Before::sleep);
     return key;
 }
 
@@ -174,8 +174,8 @@ void sleep_end(NicContext* nic) {
 }
 
 void wake(NicContext* nic) {
-    nic->reminded.store(1, std::memory_order_release);
-    wake_sleepers(nic->bells());
+    nic->wake_requested.store(1, std::memory_order_release);
+    wake_sleepers(nic->hub_view());
 }
 
 void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
@@ -189,7 +189,7 @@ void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     int64_t begin = 0;
-    bool in_vain = false;
+    bool gave_up = false;
     nic->slots_lock.lock();
     for (uint32_t slot = 0; slot < nic->slots_end;) {
         Endpoint* ep = nic->slots[slot];
@@ -203,7 +203,7 @@ void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
         if (begin == 0) begin = now;
         if (now - begin > longest_wait(peer)) {
             if (is_busy_with(*ep->rx.peer, handle))
-                in_vain |= peer.overstayed.exchange(1, std::memory_order_relaxed) == 0;
+                gave_up |= peer.exceeded_wait.exchange(1, std::memory_order_relaxed) == 0;
             ++slot;
             continue;
         }
@@ -212,7 +212,7 @@ void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
         nic->slots_lock.lock();
     }
     nic->slots_lock.unlock();
-    if (in_vain) VIADUCT_LOG(warn, "paramnet", "a peer does not leave our memory: deregistering without it");
+    if (gave_up) VIADUCT_LOG(warn, "paramnet", "a peer does not leave our memory: deregistering without it");
 }
 
 Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {

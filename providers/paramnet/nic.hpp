@@ -34,16 +34,16 @@ struct NicContext {
     Segment hub_segment;
     paramnet::Hub* hub = nullptr;
     paramnet::OwnerPage* owner = nullptr;
-    paramnet::Bells bells() const { return {hub, owner}; }
+    paramnet::HubView hub_view() const { return {hub, owner}; }
 
-    // Bells (bells.cpp).
-    std::atomic<uint32_t> rings_seen{0};  // value of hub->rings at the last draining of the bells
-    std::atomic<uint32_t> reminded{0};    // our own wake(), which names no endpoint
-    std::atomic<uint64_t> reminders[paramnet::kBellWords] = {};  // endpoints that we remind ourselves of,
-    std::atomic<uint64_t> own_calls[paramnet::kBellWords] = {};  // and those the progress thread is to look at
-    uint32_t calls_seen = 0;                                     // progress thread: of hub->service_rings
-    int64_t last_scan = 0;                                       // under slots_lock
-    std::atomic<int64_t> distrust_until{0};                      // a peer has taken rings out of the hub
+    // Doorbells (doorbells.cpp).
+    std::atomic<uint32_t> rings_seen{0};      // value of hub->rings at the last draining of the doorbells
+    std::atomic<uint32_t> wake_requested{0};  // our own wake(), which names no endpoint
+    std::atomic<uint64_t> poll_requests[paramnet::kDoorbellWords] = {};  // our own endpoints, a bit for each slot
+    std::atomic<uint64_t> own_calls[paramnet::kDoorbellWords] = {};      // those the progress thread is to look at
+    uint32_t calls_seen = 0;                                             // progress thread: of hub->service_rings
+    int64_t last_scan = 0;                                               // under slots_lock: the last full scan
+    std::atomic<int64_t> full_scan_until{0};                             // 0: no ring of a peer has been lost
 
     BiasedLock slots_lock;
     Endpoint* slots[paramnet::kMaxVi] = {};  // under slots_lock

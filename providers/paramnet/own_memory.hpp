@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Registered memory of this process that is touched on behalf of a peer, or by a thread of ours. The program
-// may have unmapped or protected it and not told us, or have shortened the file behind it: that must not end the
-// process in a thread that the program did not start. So the kernel checks first whether all of it may be
-// touched. It does not tell what another thread does in the moment of the copy.
+// Copies between the library and registered memory of this process. The program may unmap or protect such memory, or
+// shorten its file, without deregistering it. A fault would end the process inside a thread of the library. So each
+// function first asks the kernel by a system call whether the range is accessible (core/memory/mapped.hpp). Another
+// thread may still change the mapping during the copy. No lock is taken; callers hold the lock of the queue. Rule:
+// docs/data-path.md, docs/faults.md.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +14,15 @@
 
 namespace viaduct::paramnet {
 
-// False: some of the memory may not be touched, and nothing was copied. Writes as copy_rising() does.
-bool write_permitted_memory(std::byte* to, const std::byte* from, size_t n);
-bool read_permitted_memory(std::byte* to, const std::byte* from, size_t n);
-// As scatter() and gather(); they end before the first piece that may not be touched.
-uint32_t scatter_where_permitted(SegmentCursor&, const std::byte* from, uint32_t n);
-uint32_t gather_where_permitted(SegmentCursor&, std::byte* to, uint32_t n);
-// All of the next bytes of the cursor: what a call of the system has not reached is not ours then.
-bool may_be_read(SegmentCursor, uint32_t n);
-bool may_be_written(SegmentCursor, uint32_t n);
+// False: not all of the range is accessible, and nothing was copied. Writes in ascending order (copy_rising()).
+bool write_if_accessible(std::byte* to, const std::byte* from, size_t n);
+bool read_if_accessible(std::byte* to, const std::byte* from, size_t n);
+// As scatter() and gather(), but they end before the first piece that is not accessible. The result is the number of
+// bytes copied.
+uint32_t scatter_accessible(SegmentCursor&, const std::byte* from, uint32_t n);
+uint32_t gather_accessible(SegmentCursor&, std::byte* to, uint32_t n);
+// Whether the cursor has n more bytes and all of them are accessible. The caller's cursor does not move.
+bool all_readable(SegmentCursor, uint32_t n);
+bool all_writable(SegmentCursor, uint32_t n);
 
 }  // namespace viaduct::paramnet

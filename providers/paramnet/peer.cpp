@@ -36,6 +36,12 @@ Reach find_reach(const NicContext& nic, const Peer& peer, const kagent::Joined& 
                : Reach::none;
 }
 
+bool watch_process(Peer& peer, Fd process) try {
+    return peer.nic->agent->watch(process.release(), peer_process_ended, &peer, &peer.watch_id) == Status::ok;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
 }  // namespace
 
 Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
@@ -83,21 +89,21 @@ Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
     }
     if (has_process) peer->pid = process_number(mail.descriptors.back().get());
     peer->reach = find_reach(nic, *peer, joined);
+    // Before it is watched: where memory is short, nothing names it afterwards.
+    Peer* made = peer.get();
+    nic.peers.emplace(joined.peer_context_id, std::move(peer));
     if (joined.same_process == 0) {
-        const bool watched =
-            has_process && nic.agent->watch(mail.descriptors.back().release(), peer_process_ended, peer.get(),
-                                            &peer->watch_id) == Status::ok;
+        const bool watched = has_process && watch_process(*made, std::move(mail.descriptors.back()));
         // One of both has to tell of its death.
-        if (!watched && peer->life == 0) {
+        if (!watched && made->life == 0) {
             VIADUCT_LOG(
                 error, "paramnet",
                 "the end of the peer's process could not be noticed here: neither a pidfd of it nor robust "
                 "futexes are to be had; allow pidfd_open and set_robust_list (seccomp profile)");
+            nic.peers.erase(joined.peer_context_id);
             return nullptr;
         }
     }
-    Peer* made = peer.get();
-    nic.peers.emplace(joined.peer_context_id, std::move(peer));
     return made;
 }
 

@@ -31,7 +31,7 @@ struct Peer {
     Segment hub_segment;
     Segment region_segment;
     Hub* hub = nullptr;
-    Bells bells() const { return {hub, owner}; }
+    HubView hub_view() const { return {hub, owner}; }
     RegionView regions;
     const OwnerPage* owner = nullptr;
     uint32_t life = 0;  // of its owner page when we met; 0: it cannot tell (life.hpp)
@@ -43,16 +43,16 @@ struct Peer {
     uint32_t watch_id = 0;          // 0: not watched (same process)
     std::atomic<uint32_t> dead{0};  // its process has ended, or has become another program
     // It has exceeded the wait once (longest_wait).
-    std::atomic<uint32_t> overstayed{0};
+    std::atomic<uint32_t> exceeded_wait{0};
 
-    // Not the program any more that the connection was made with.
+    // The process has ended, or is no longer the program that the connection was made with.
     bool has_ended() const {
         return dead.load(std::memory_order_acquire) != 0 ||
                (life != 0 && owner->life.load(std::memory_order_acquire) != life);
     }
 };
 
-// Says of itself that it is touching memory of ours or its own.
+// Whether the end says that it is accessing memory, ours or its own.
 inline bool is_busy(const EndRecord& end) {
     return (end.busy_send.load(std::memory_order_acquire) | end.busy_recv.load(std::memory_order_acquire)) !=
            0;
@@ -70,7 +70,7 @@ inline bool is_busy_with(const EndRecord& end, uint32_t handle) {
 // milliseconds at most; a peer that was stopped in the middle of it must not stop us for ever, and one that
 // only says so must not stop us again and again.
 inline int64_t longest_wait(const Peer& peer) {
-    return peer.overstayed.load(std::memory_order_relaxed) != 0 ? 20'000'000 : 1'000'000'000;
+    return peer.exceeded_wait.load(std::memory_order_relaxed) != 0 ? 20'000'000 : 1'000'000'000;
 }
 
 // The peer named in `joined`, known already or made from the descriptors of the mail (all but the first,

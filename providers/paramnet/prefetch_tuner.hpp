@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether the blocks of the next message are fetched for writing as soon as one was sent, measured by
-// messages of the program itself (core/tuner): by the time of their delivery where they are answered one by one, which
-// the receiver tells (as method_tuner.hpp), by the sender's own where they follow each other. Fetching them turns the
-// copy into stores that hit; left where they are, string instructions take whole lines over without their old
-// contents. Which is faster differs from processor to processor, and between dialogues and streams. Nothing
+// Whether the blocks of the next message are prefetched for writing as soon as one message was sent. Measured with
+// messages of the program itself (core/tuner): by their delivery time, which the receiver reports (as in
+// method_tuner.hpp), where they are answered one by one, and by the sender's own time where they follow each other.
+// After a prefetch the stores of the copy hit the cache; without one, string instructions overwrite whole lines without
+// reading their old contents. Which is faster differs between processors, and between dialogues and streams. Nothing
 // here looks at a clock, at memory or at the lane. Under vi.send.lock.
 #pragma once
 

@@ -7,7 +7,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/futex.hpp"
-#include "providers/paramnet/bells.hpp"
+#include "providers/paramnet/doorbells.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/life.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -84,7 +84,7 @@ void service_connected(Endpoint& ep) {
     if (relay_is_asked_for(ep)) hand_over(ep);
     handle_events(ep);
     if (left) break_by_end(ep);
-    if (lane_has_line(ep)) remind(ep);
+    if (lane_has_line(ep)) request_poll(ep);
 }
 
 enum class Need : uint8_t { nothing, soon, now };
@@ -139,9 +139,9 @@ void for_each_endpoint(NicContext& nic, Function function) {
 
 // `look`: also at calls that the hub does not tell of.
 void answer_calls(NicContext& nic, bool look) {
-    uint64_t called[kBellWords] = {};
+    uint64_t called[kDoorbellWords] = {};
     take_calls(nic, look, called);
-    for (uint32_t word = 0; word < kBellWords; ++word) {
+    for (uint32_t word = 0; word < kDoorbellWords; ++word) {
         for (uint64_t bits = called[word]; bits != 0; bits &= bits - 1) {
             Endpoint* ep = pin(nic, word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
             if (ep == nullptr) continue;
@@ -320,12 +320,12 @@ Status ensure_progress(NicContext& nic) {
 void stop_progress(NicContext& nic) {
     nic.progress_stop.store(1, std::memory_order_release);
     while (const uint32_t state = nic.progress_running.load(std::memory_order_acquire)) {
-        wake_service(nic.bells());
+        wake_service(nic.hub_view());
         futex_wait(nic.progress_running, state, kTickNs, false);
     }
 }
 
-void wake_progress(NicContext& nic) { wake_service(nic.bells()); }
+void wake_progress(NicContext& nic) { wake_service(nic.hub_view()); }
 
 void report_death(NicContext& nic) {
     nic.deaths.fetch_add(1, std::memory_order_release);

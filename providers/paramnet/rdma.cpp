@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // RDMA by the initiator alone: it checks the target's permissions as the target's NIC would, and copies: into
-// memory of the target's arena by plain stores, else by a cross-process copy. Where the target's memory
-// cannot be reached, rdma_served.cpp does it with the target's help.
+// memory of the target's arena by plain stores, else by a cross-process copy. rdma_direct.cpp has the fast path of
+// writes; where the target's memory cannot be reached, rdma_served.cpp does it with the target's help.
 #include "providers/paramnet/rdma.hpp"
-#include "core/sync/atomic_equals.hpp"
 #include "providers/paramnet/change_word.hpp"
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -93,15 +92,15 @@ bool may_read(const Peer& peer) { return may_write(peer) && !peer.no_reads.load(
 void ask_for_help(Tx& tx) {
     if (tx.rdma.asks_help) return;
     tx.rdma.asks_help = true;
-    tx.rdma.target.region.forget();
+    tx.rdma.target.region.clear();
 }
 
-// The target region of a write that went directly, for write_direct().
+// Remembers the target region of a write that went directly, for write_direct() and write_now().
 void remember_target(Endpoint& ep, uint32_t handle, uint64_t address, uint32_t total) {
     const Peer& peer = *ep.joint.peer;
     RemoteTarget& target = ep.tx.rdma.target;
     if (target.region.covers(handle, address, total)) return;
-    target.region.forget();
+    target.region.clear();
     RegionCache fresh;
     Region region;
     if (peer.regions.check_and_remember(fresh, handle, address, total,
@@ -133,10 +132,6 @@ void publish_immediate(Endpoint& ep, uint32_t operation, uint32_t immediate, uin
     ++ep.tx.used;
     publish_line(ep, operation, kFlagImmediate | (ep.tx.acknowledged ? kFlagAck : 0), 0);
 }
-
-}  // namespace
-
-namespace {
 
 // Both ends are told why; at an unreliable level no descriptor reports it.
 void note_refused(Endpoint& ep, const VIP_DESCRIPTOR* d, uint64_t length) {
@@ -180,7 +175,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
             } else if (peer.reach == Reach::cross_copy) {
                 const SegmentCursor begun = from;
                 result = cross_write(peer.pid, from, address, total, access.guard(peer, handle));
-                if (result == CrossResult::unreached && !may_be_read(begun, total))
+                if (result == CrossResult::unreached && !all_readable(begun, total))
                     result = CrossResult::fault;
             }
         }
@@ -220,65 +215,6 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
-// RemoteTarget holds what permitted() has found.
-bool write_direct(Endpoint& ep, ViCore& vi) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = vi.send;
-    const uint32_t position = q.taken;
-    if (q.posted - position != 1) return false;
-    VIP_DESCRIPTOR* d = q.next_untaken();
-    if (read_form(d) != kFormOfWrite) return false;
-    const SegmentValue target = read_segment(d->DS[0].Local);  // the address segment has the same layout
-    const SegmentValue s = read_segment(d->DS[1].Local);
-    if (s.length == 0 || !may_send(q.buffers, d, s, vi.max_transfer)) return false;
-    // As Access does it, for memory of the arena and where no fence is needed (Tx::fast).
-    tx.own->busy_send.store(target.handle, std::memory_order_relaxed);
-    free_barrier();
-    bool done = false;
-    if (atomic_equals_acquire(tx.peer->closed, 0u) &&
-        tx.rdma.target.region.covers(target.handle, target.address, s.length)) {
-        copy_rising(tx.rdma.target.at + (target.address - tx.rdma.target.region.base), s.bytes(), s.length);
-        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its disconnect decides
-    }
-    tx.own->busy_send.store(0, std::memory_order_release);
-    if (!done) return false;
-    q.taken = position + 1;
-    if (q.completed != position) {
-        finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, s.length, After::nothing);
-    } else {
-        publish_status(d, VIP_STATUS_OP_RDMA_WRITE, s.length);
-        tell_completion(q, free_barrier);
-    }
-    return true;
-}
-
-// Into a region that has been written to by a descriptor: what it may be was checked then.
-Status write_now(ViCore& vi, const VIPX_WRITE& write) {
-    constexpr uint64_t kMostLast = 128;
-    constexpr uint64_t kWord = sizeof(uint64_t);
-    Tx& tx = vi.endpoint->tx;
-    const uint32_t handle = write.RemoteHandle;
-    const uint64_t address = write.RemoteAddress, first = write.FirstBytes, last = write.LastBytes;
-    uint64_t total;
-    if (!tx.fast || __builtin_add_overflow(first, last, &total) || total > vi.max_transfer ||
-        last > kMostLast || ((address + first) | last) % kWord != 0) [[unlikely]]
-        return Status::not_done;
-    tx.own->busy_send.store(handle, std::memory_order_relaxed);
-    free_barrier();
-    bool done = false;
-    if (atomic_equals_acquire(tx.peer->closed, 0u) && tx.rdma.target.region.covers(handle, address, total)) [[likely]] {
-        std::byte* to = tx.rdma.target.at + (address - tx.rdma.target.region.base);
-        if (first != 0) {
-            copy_before(to, static_cast<const std::byte*>(write.First), first);
-            to += first;
-        }
-        copy_words(to, static_cast<const uint64_t*>(write.Last), last / kWord);
-        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its disconnect decides
-    }
-    tx.own->busy_send.store(0, std::memory_order_release);
-    return done ? Status::ok : Status::not_done;
-}
-
 Status mapped_at(ViCore& vi, uint32_t handle, uint64_t address, uint64_t bytes, void** here) {
     Endpoint& ep = *vi.endpoint;
     if (!ep.connected || bytes == 0) return Status::not_done;
@@ -313,7 +249,7 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
             } else if (peer.reach == Reach::cross_copy) {
                 const SegmentCursor begun = to;
                 result = cross_read(peer.pid, to, address, total, access.guard(peer, handle));
-                if (result == CrossResult::unreached && !may_be_written(begun, total))
+                if (result == CrossResult::unreached && !all_writable(begun, total))
                     result = CrossResult::fault;
             }
         }

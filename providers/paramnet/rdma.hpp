@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// RDMA and atomic operations: by the initiator alone (rdma.cpp), or with the target's help (rdma_served.cpp). [S]:
-// vi.send.lock is held, [R]: vi.recv.lock.
+// RDMA and atomic operations: by the initiator alone (rdma.cpp, and rdma_direct.cpp for its fast path), or with the
+// target's help (rdma_served.cpp). [S]: vi.send.lock is held, [R]: vi.recv.lock.
 #pragma once
 
 #include <viaduct/ext.h>
@@ -14,14 +14,17 @@ Step begin_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 Step begin_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 // Fetch-add and compare-swap (viaduct/ext.h): by the initiator alone where it has the word mapped.
 Step begin_atomic(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
-// The hot path: the one new descriptor writes one segment into a region of the peer's arena that was met
-// before. False: anything unusual, and the descriptor has not been taken (bytes may have been written: they
-// will be again). Only while Tx::fast.
-bool write_direct(Endpoint&, ViCore&);
-Status write_now(ViCore&, const VIPX_WRITE&);
 Status mapped_at(ViCore&, uint32_t handle, uint64_t address, uint64_t bytes, void** here);
 // What the initiator of a refused write or read sees, and what the target is told (spec/reliability 6.2, 7).
 void finish_refused_write(Endpoint&, uint32_t position, uint32_t total, bool told_by_line);
+
+// rdma_direct.cpp [S]
+// The only new descriptor writes one segment into the region of the peer's arena that the last write used. False: it is
+// another case, and the descriptor has not been taken (bytes may have been written: they are written again). Only while
+// Tx::fast.
+bool write_direct(Endpoint&, ViCore&);
+// The same without a descriptor. not_done: it is another case.
+Status write_now(ViCore&, const VIPX_WRITE&);
 
 // rdma_served.cpp
 Step begin_served_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);  // [S]

@@ -108,7 +108,7 @@ bool place_served(Endpoint& ep, const std::byte* from, uint32_t n) {
     IncomingMessage& m = ep.rx.message;
     auto* to = reinterpret_cast<std::byte*>(m.address);
     const bool placed = with_region(ep, ep.rx.own->busy_recv, m.handle, m.address, n, kRegionRdmaWrite,
-                                    [&] { return write_permitted_memory(to, from, n); });
+                                    [&] { return write_if_accessible(to, from, n); });
     m.address += n;
     if (placed) return true;
     // The region went away under the message, or its memory; what follows is dropped (spec/reliability 7:
@@ -250,7 +250,7 @@ Step push_reply(Endpoint& ep) {
         if (reply.atomic) {
             __builtin_memcpy(to, &reply.word, n);
         } else if (n != 0 && !with_region(ep, tx.own->busy_send, reply.handle, reply.address + reply.done, n,
-                                   kRegionRdmaRead, [&] { return read_permitted_memory(to, from, n); })) {
+                                   kRegionRdmaRead, [&] { return read_if_accessible(to, from, n); })) {
             reply.refused = true;
             break;
         }
@@ -290,7 +290,7 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
     bool sane = read.active && n <= read.cursor.remaining && (refused || n != 0 || read.total == 0);
     bool lost = false;  // the program has unmapped what it reads into
     if (sane && !refused) {
-        const auto scatter_to = ep.servicing ? scatter_where_permitted : scatter;
+        const auto scatter_to = ep.servicing ? scatter_accessible : scatter;
         const bool placed = scatter_to(read.cursor, from, n) == n;
         lost = !placed && ep.servicing;
         sane = placed || lost;

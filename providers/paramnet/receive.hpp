@@ -17,7 +17,7 @@ bool serve_lines(Endpoint&, uint32_t budget);
 // All that the lane holds, by an end that is about to leave, also when something other than a line has broken
 // the connection. Both queue locks held, Endpoint::servicing set.
 void take_last_lines(Endpoint&);
-// A poll: takes what has arrived and reminds of what it leaves.
+// A poll: takes what has arrived and requests another poll for what it leaves.
 void take_arrivals(Endpoint&);
 
 // receive_message.cpp [R]

@@ -30,7 +30,7 @@ bool place_in_receive(Endpoint& ep, const std::byte* from, uint32_t n) {
     SegmentCursor& cursor = ep.rx.message.cursor;
     if (!ep.servicing)
         return scatter(cursor, from, n) == n || protocol_violation(ep);  // it was changed while it was ours
-    if (scatter_where_permitted(cursor, from, n) == n) return true;
+    if (scatter_accessible(cursor, from, n) == n) return true;
     ep.vi->cause_of(ep.vi->recv).cause.kind = CauseKind::changed_or_unmapped;
     refuse_receive(ep, VIP_STATUS_PROTECTION_ERROR);
     return false;

@@ -50,7 +50,7 @@ bool take_relayed(Endpoint& ep) {
     if (rx.peer->relay_handed.load(std::memory_order_acquire) != relay.asked) return false;
     const uint32_t n = std::min(to.remaining, kRelayBytes);
     const std::byte* from = ep.joint.shared()->relay[1 - ep.joint.side];
-    const auto scatter_to = ep.servicing ? scatter_where_permitted : scatter;
+    const auto scatter_to = ep.servicing ? scatter_accessible : scatter;
     if (scatter_to(to, from, n) != n) {
         break_by_line(ep, VIP_ERROR_CONN_LOST, true);
         return false;
@@ -86,7 +86,7 @@ void hand_over(Endpoint& ep) {
     std::byte* to = ep.joint.shared()->relay[ep.joint.side];
     if (s.length < message->length ||
         ep.vi->regions->check(s.handle, s.address, message->length, ep.vi->ptag) != RegionCheck::ok ||
-        !read_permitted_memory(to, s.bytes() + tx.relay.done, n))
+        !read_if_accessible(to, s.bytes() + tx.relay.done, n))
         return break_connection(ep, VIP_ERROR_CONN_LOST, true,
                                 CauseKind::changed_or_unmapped);  // the program has taken it away under the send
     tx.relay.done += n;

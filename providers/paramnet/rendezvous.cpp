@@ -25,7 +25,7 @@ CrossResult fetch_from_arena(const Peer& peer, const PullRequest& where, Segment
     Region region;
     if (!peer.regions.snapshot(where.handle, &region)) return CrossResult::fault;
     const std::byte* from = peer.arena.find(region, where.address, total);
-    const auto scatter_to = asked ? scatter_where_permitted : scatter;
+    const auto scatter_to = asked ? scatter_accessible : scatter;
     return from != nullptr && scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
@@ -42,7 +42,7 @@ CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest&
     if (peer.reach != Reach::same_process) return CrossResult::fault;
     const auto* from = reinterpret_cast<const std::byte*>(address);
     if (asked && !can_read(from, total)) return CrossResult::fault;
-    const auto scatter_to = asked ? scatter_where_permitted : scatter;
+    const auto scatter_to = asked ? scatter_accessible : scatter;
     return scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
@@ -153,7 +153,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         return begin_relay(ep, total, flags, immediate);
     }
     // The sender hands over what only it may touch.
-    if (result == CrossResult::unreached && !ep.joint.peer->has_ended() && may_be_written(begun, total)) {
+    if (result == CrossResult::unreached && !ep.joint.peer->has_ended() && all_writable(begun, total)) {
         rx.message.cursor = begun;
         return begin_relay(ep, total, flags, immediate);
     }

@@ -14,7 +14,7 @@ namespace viaduct::paramnet {
 
 // What an older end may ignore (kFlagProbe, EndRecord::probes) does not change it: an agent of
 // before an upgrade serves on while it has clients.
-inline constexpr uint32_t kLayoutVersion = 8;
+inline constexpr uint32_t kLayoutVersion = 9;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ struct alignas(128) EndRecord {
     // lock of its own.
     alignas(128) std::atomic<uint32_t> busy_send;
     std::atomic<uint32_t> busy_recv;
-    // This end has rung the other one's bell (called its progress thread) and the other one has not looked yet.
+    // This end has rung the other one's doorbell (called its progress thread) and the other one has not looked yet.
     // The other end takes it back. The words of the hub only say sooner where to look (docs/shared-words.md).
     alignas(128) std::atomic<uint32_t> rung;
     std::atomic<uint32_t> called;
@@ -213,12 +213,14 @@ struct SegmentHeader {
 // Side 0 is the requester. lines[s], blocks[s], relay[s]: what side s sends.
 struct ConnectionSegment {
     alignas(128) SegmentHeader header;
+    std::atomic<uint32_t> outcome;  // of the attempt to connect (outcome.hpp); changed once, by either end
     alignas(128) EndRecord ends[2];
     alignas(4096) Line lines[2][kLines];
     alignas(4096) std::byte blocks[2][kUnits * kUnitBytes];
     alignas(4096) std::byte relay[2][kRelayBytes];
 };
 static_assert(sizeof(SegmentHeader) == 16 && offsetof(SegmentHeader, bytes) == 8);
+static_assert(offsetof(ConnectionSegment, outcome) == 16);
 static_assert(offsetof(ConnectionSegment, ends) == 128 && offsetof(ConnectionSegment, lines) == 4096);
 static_assert(offsetof(ConnectionSegment, blocks) == 4096 + 2 * kLines * 128);
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
@@ -227,18 +229,18 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 // -------------------------------------------------------------------------------
 
 inline constexpr uint32_t kMaxVi = 1024;  // spec/limits 9
-inline constexpr uint32_t kBellWords = kMaxVi / 64;
+inline constexpr uint32_t kDoorbellWords = kMaxVi / 64;
 
-// Bells tell pollers and sleepers of the application which VIs have something; service bells tell the
+// Doorbells tell pollers and sleepers of the application which VIs have something; service doorbells tell the
 // progress thread. Peers mark their own end record (EndRecord::rung, called), set the bit, bump the counter, then
 // wake if the owner's page says that a thread sleeps. All peers can write here, so all of it is checked: a bit
 // counts only where the end record of that connection says the same, and a ring that no bit explains makes the
 // owner look at the end records of all connections.
 struct Hub {
     alignas(128) std::atomic<uint32_t> rings;
-    alignas(128) std::atomic<uint64_t> bells[kBellWords];
+    alignas(128) std::atomic<uint64_t> doorbells[kDoorbellWords];
     alignas(128) std::atomic<uint32_t> service_rings;
-    alignas(128) std::atomic<uint64_t> services[kBellWords];
+    alignas(128) std::atomic<uint64_t> services[kDoorbellWords];
     alignas(128)
         std::atomic<int64_t> link_free;  // of the modelled link to this NIC (link_model.hpp); else unused
 };

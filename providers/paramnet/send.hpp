@@ -39,10 +39,10 @@ inline uint32_t own_posted(const Tx& tx) {
 
 // More receives of the peer are known from a line of its own than from its counter. A wrong count harms the
 // peer's own receives only.
-inline bool take_heard_credits(Endpoint& ep) {
-    const uint32_t heard = ep.peer_posted.load(std::memory_order_relaxed);
-    if (static_cast<int32_t>(heard - ep.tx.credits) <= 0) return false;
-    ep.tx.credits = heard;
+inline bool take_new_credits(Endpoint& ep) {
+    const uint32_t posted = ep.peer_posted.load(std::memory_order_relaxed);
+    if (static_cast<int32_t>(posted - ep.tx.credits) <= 0) return false;
+    ep.tx.credits = posted;
     return true;
 }
 

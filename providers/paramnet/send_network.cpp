@@ -11,19 +11,19 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// The fault plan's effect on one message; what it did on the way is counted.
-Fate ask_network(Endpoint& ep, FaultModel& model) {
+// What the fault plan makes of one message; retries and drops are counted.
+FaultOutcome draw_outcome(Endpoint& ep, FaultModel& model) {
     const FaultCounters before = model.counters();
-    const Fate fate = model.decide(reliable(ep));
+    const FaultOutcome outcome = model.decide(reliable(ep));
     const FaultCounters& after = model.counters();
     ViStats& stats = ep.vi->stats;
     stats.count(ViCount::retries, after.retransmitted - before.retransmitted);
     stats.count(ViCount::drops, after.duplicated - before.duplicated);
-    return fate;
+    return outcome;
 }
 
-// What the modelled network does with the head message. done: it arrives. waits: delayed. stopped: it does
-// not arrive, and its descriptor has been decided.
+// What the fault plan does with the head message. done: it arrives. waits: delayed. stopped: it does not arrive, and
+// its descriptor is finished.
 Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Tx& tx = ep.tx;
     const uint32_t operation = operation_of(d);
@@ -35,17 +35,17 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         }
         if (now < tx.network.held_until) return Step::waits;
     }
-    Fate fate = tx.network.faults ? ask_network(ep, *tx.network.faults) : Fate::arrives;
-    if (tx.network.link_down) fate = reliable(ep) ? Fate::failed : Fate::lost;
+    FaultOutcome outcome = tx.network.faults ? draw_outcome(ep, *tx.network.faults) : FaultOutcome::arrives;
+    if (tx.network.link_down) outcome = reliable(ep) ? FaultOutcome::failed : FaultOutcome::lost;
     tx.network.held_until = 0;
-    if (fate == Fate::arrives) {
-        tx.network.fate_decided = true;
+    if (outcome == FaultOutcome::arrives) {
+        tx.network.faults_passed = true;
         return Step::done;
     }
     const uint32_t position = ep.vi->send.taken++;
     const uint32_t status = send_status_op(operation);
     ep.vi->stats.count(ViCount::drops);
-    if (fate == Fate::failed) {
+    if (outcome == FaultOutcome::failed) {
         ep.vi->cause_of(ep.vi->send).cause.kind =
             tx.network.link_down || (tx.network.faults && tx.network.faults->plan().link_down) ? CauseKind::link_down
                                                                                                : CauseKind::no_answer;
@@ -53,7 +53,7 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     } else {
         // spec/reliability 6.2: an unreliable message is lost without a trace, but for a damaged RDMA write
         // (spec/errors 8 RDMAW_DATA).
-        if (fate == Fate::damaged && operation == VIP_CONTROL_OP_RDMAWRITE)
+        if (outcome == FaultOutcome::damaged && operation == VIP_CONTROL_OP_RDMAWRITE)
             tell_event(ep, kEventWriteDamaged);
         finish(ep, position, status, total, After::nothing);
     }
@@ -66,13 +66,13 @@ constexpr uint64_t kRequestBytes = 0;
 // When the head message has passed the network. Its NIC took it up when it was posted, even if no thread polled
 // at that moment; but a late poll is allowed for by at most a millisecond.
 int64_t arrival_of(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total, int64_t now) {
-    constexpr int64_t kExcused = 1'000'000;
+    constexpr int64_t kLateAllowance = 1'000'000;
     WorkQueue& q = ep.vi->send;
     const LinkModel& link = ep.nic->settings.link;
     LinkFree& out = ep.nic->link_free;
     LinkFree& to_peer = ep.joint.peer->hub->link_free;
     LinkFree& to_us = ep.nic->hub->link_free;
-    const int64_t posted = std::max(ep.tx.outstanding[q.taken & q.mask].posted_at, now - kExcused);
+    const int64_t posted = std::max(ep.tx.outstanding[q.taken & q.mask].posted_at, now - kLateAllowance);
     switch (operation_of(d)) {
         case VIP_CONTROL_OP_RDMAREAD:
             return link.answer_arrival(posted, kRequestBytes, total, out, to_peer, to_us);
@@ -89,7 +89,7 @@ Step pass_link(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total) {
     if (arrives == 0) {
         arrives = arrival_of(ep, d, total, now);
         ep.arrives_at.store(arrives, std::memory_order_relaxed);
-        if (!ep.send_hot.load(std::memory_order_relaxed)) remind(ep);  // a poll of its group looks at it
+        if (!ep.send_hot.load(std::memory_order_relaxed)) request_poll(ep);  // a poll of its group looks at it
     }
     if (now < arrives) return Step::waits;
     ep.arrives_at.store(0, std::memory_order_relaxed);
@@ -101,7 +101,7 @@ Step pass_link(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total) {
 
 Step pass_network(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Tx& tx = ep.tx;
-    if ((tx.network.faults || tx.network.link_down) && !tx.network.fate_decided) {
+    if ((tx.network.faults || tx.network.link_down) && !tx.network.faults_passed) {
         const Step passed = pass_faults(ep, d, total);
         if (passed != Step::done) return passed;
     }
@@ -111,7 +111,7 @@ Step pass_network(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
 void leave_network(Endpoint& ep) {
     ep.arrives_at.store(0, std::memory_order_relaxed);
     ep.tx.network.held_until = 0;
-    ep.tx.network.fate_decided = ep.tx.network.link_passed = false;
+    ep.tx.network.faults_passed = ep.tx.network.link_passed = false;
 }
 
 void stamp_posts(Endpoint& ep) {

@@ -118,7 +118,7 @@ struct TxStuck {
 struct TxNetwork {
     bool link_down = false;     // by the plan of either end
     bool paced = false;         // the link of this NIC takes its time (link_model.hpp)
-    bool fate_decided = false;  // the head message has passed the fault plan
+    bool faults_passed = false;  // the head message has passed the fault plan
     bool link_passed = false;   // the head message has passed the link
     uint32_t stamped = 0;       // paced: descriptors before this one have the time of their post
     int64_t held_until = 0;     // fault plan: the head message may go then; 0: not decided yet
@@ -131,7 +131,7 @@ struct TxLearnt {
     uint32_t long_from = 0;  // from this length up a message takes one of them, however short
     PrefetchTuner answered;  // of messages of one fragment that are answered one by one,
     PrefetchTuner in_row;    // and of those that follow each other
-    uint32_t heard = 0;      // the line looked at next when the last of them went
+    uint32_t received = 0;      // the line looked at next when the last of them went
     uint32_t last_trial = 0;  // number of the last message that was timed
 };
 

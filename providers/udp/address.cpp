@@ -124,6 +124,8 @@ bool read_spec(const Settings& settings, const std::string& text, size_t index, 
     in_addr wanted{};
     const bool by_address = ::inet_pton(AF_INET, text.c_str(), &wanted) == 1;
     const uint32_t ip = ntohl(wanted.s_addr);
+    if (!descriptors_left(1))
+        return refuse(text, why, "no descriptor is left to look at the interfaces with", "raise the limit, ulimit -n");
     bool has_loopback = false;
     const std::vector<Found> here = addresses_here(&has_loopback);
     if (!has_loopback)
@@ -147,6 +149,8 @@ bool read_spec(const Settings& settings, const std::string& text, size_t index, 
     if (out->mtu < wire::kMinFrame + kHeaders)
         return refuse(text, why, "the MTU of " + out->interface + " is " + std::to_string(out->mtu),
                       "frames need 604 bytes: ip link set mtu");
+    out->connected = static_cast<uint32_t>(settings.get_int("connected_sockets", 8));
+    out->busy_poll_us = static_cast<int>(settings.get_int("busy_poll_us", 0));
     out->zero_copy = std::string(settings.get("zero_copy", "on")) != "off";
     std::string plans = settings.get("faults", "");
     for (size_t i = 0; i < index && !plans.empty(); ++i) {

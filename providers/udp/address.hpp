@@ -23,6 +23,8 @@ struct Spec {
     uint32_t mtu = 0;       // of the interface
     bool up = false;
     bool zero_copy = true;  // long payloads are read where they lie
+    uint32_t connected = 0;  // peers that have a socket of their own, at most
+    int busy_poll_us = 0;    // SO_BUSY_POLL of each socket; 0: as the system has it
     FaultPlan faults;   // of all that leaves
 
     uint32_t max_frame() const;

@@ -38,11 +38,12 @@ bool DaemonLink::is_alive() const {
 Status DaemonLink::greet(uid_t user, int64_t deadline) {
     Fd socket;
     std::string in_the_way;
-    switch (meet(daemon_address(text_of(nic_), user), user, &socket, &in_the_way)) {
+    switch (meet(daemon_address(text_of(nic_), user), user, &socket, &in_the_way, deadline)) {
         case 0:
             break;
         case ECONNREFUSED:
         case ENOENT:
+        case EBUSY:  // the one that is started decides
             return Status::no_match;
         case EAGAIN:
         case EINTR:
@@ -104,40 +105,42 @@ bool DaemonLink::find(int64_t deadline) {
         }
         ::usleep(kPause / 1000);
     }
-    for (const auto& [number, wish] : wishes_)
-        if (!tell(wish)) return false;
+    for (const auto& [number, message] : filters_)
+        if (!tell(message)) return false;
     return true;
 }
 
-bool DaemonLink::tell(const WishMessage& wish) {
-    if (packet::send_message(socket_.get(), &wish, sizeof wish)) return true;
-    why_ = "viaduct-udpd takes no more wishes";
+bool DaemonLink::tell(const FilterMessage& message) {
+    if (packet::send_message(socket_.get(), &message, sizeof message)) return true;
+    why_ = "viaduct-udpd takes no more request filters";
     cure_ = "wait for fewer connections at a time";
     return false;
 }
 
-uint32_t DaemonLink::add(WishMessage wish) {
-    wish.number = ++last_ != 0 ? last_ : ++last_;
-    if ((!is_alive() && !find(now_ns() + kStartTimeout)) || !tell(wish)) {
+uint32_t DaemonLink::add(FilterMessage message) {
+    message.number = ++last_ != 0 ? last_ : ++last_;
+    // Its place is there first: what the daemon knows must be in filters_, or nothing could remove it.
+    std::map<uint32_t, FilterMessage> place{{message.number, message}};
+    if ((!is_alive() && !find(now_ns() + kStartTimeout)) || !tell(message)) {
         VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
         return 0;
     }
-    asked_ = wish.number;
-    wishes_[wish.number] = wish;
-    return wish.number;
+    asked_ = message.number;
+    filters_.merge(place);
+    return message.number;
 }
 
-void DaemonLink::remove(uint32_t number, bool forget) {
-    const auto found = wishes_.find(number);
-    if (found == wishes_.end()) return;
-    WishMessage wish = found->second;
-    wish.what = forget ? WishMessage::forget : WishMessage::remove;
-    wishes_.erase(found);
-    tell(wish);
+void DaemonLink::remove(uint32_t number, bool release_matches) {
+    const auto found = filters_.find(number);
+    if (found == filters_.end()) return;
+    FilterMessage message = found->second;
+    message.what = release_matches ? FilterMessage::remove_matches : FilterMessage::remove;
+    filters_.erase(found);
+    tell(message);
 }
 
 void DaemonLink::look_after(int64_t now) {
-    if (wishes_.empty() || now - looked_at_ < kLookEvery) return;
+    if (filters_.empty() || now - looked_at_ < kLookEvery) return;
     looked_at_ = now;
     if (is_alive()) return;
     VIADUCT_LOG(warn, "udp", "viaduct-udpd of %s has ended; another one is started", text_of(nic_).c_str());

@@ -17,12 +17,12 @@ public:
     // data: where the program's frames come from. token: what forwarded requests have to show.
     DaemonLink(const NicAddress& nic, const NicAddress& data, uint64_t token) : nic_(nic), data_(data), token_(token) {}
 
-    // The number of the wish; 0: no daemon, which the log says.
-    uint32_t add(WishMessage);
-    void remove(uint32_t number, bool forget);
-    // The daemon has confirmed that wish.
+    // Adds a request filter. Its number; 0: no daemon, which the log says.
+    uint32_t add(FilterMessage);
+    void remove(uint32_t number, bool release_matches);
+    // The daemon has confirmed that filter.
     void note_known(uint32_t number) { known_ = number; }
-    // All wishes are known there.
+    // All filters are known there.
     bool is_known() const { return known_ == asked_; }
     // Looks now and then whether the process is still there, and finds another one if not. Cheap otherwise.
     void look_after(int64_t now);
@@ -32,12 +32,12 @@ private:
     bool find(int64_t deadline);
     Status greet(uid_t user, int64_t deadline);
     bool is_alive() const;
-    bool tell(const WishMessage&);
+    bool tell(const FilterMessage&);
 
     const NicAddress nic_, data_;
     const uint64_t token_;
     Fd socket_;
-    std::map<uint32_t, WishMessage> wishes_;
+    std::map<uint32_t, FilterMessage> filters_;
     uint32_t last_ = 0, asked_ = 0, known_ = 0;
     int64_t looked_at_ = 0;
     std::string why_, cure_;

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/sync/cancellation.hpp"
 #include "providers/udp/address.hpp"
@@ -21,13 +22,17 @@ void DatagramsIn::note_size_of_frames(In* in, const std::byte* datagram) {
     if (in->each != in->bytes) ++trains_;
 }
 
-bool DatagramsIn::fetch_one() {
+// An error is one that an earlier frame met on its way, and says nothing of what has come.
+bool DatagramsIn::fetch_one(int socket) {
     sockaddr_in from;
     socklen_t length = sizeof from;
     ssize_t n = 0;
     {
         const CancellationHeldOff inside_hot_calls;
-        n = ::recvfrom(socket_, room_.data(), kRoom, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &length);
+        for (int tries = 0; tries < 2; ++tries) {
+            n = ::recvfrom(socket, room_.data(), kRoom, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &length);
+            if (n >= 0 || errno == EAGAIN) break;
+        }
     }
     if (n < 0) return false;
     in_[0].bytes = static_cast<uint32_t>(n);
@@ -37,7 +42,7 @@ bool DatagramsIn::fetch_one() {
     return true;
 }
 
-bool DatagramsIn::fetch_several() {
+bool DatagramsIn::fetch_several(int socket) {
     std::array<mmsghdr, kMost> messages;
     std::array<sockaddr_in, kMost> addresses;
     std::array<iovec, kMost> parts;
@@ -53,7 +58,7 @@ bool DatagramsIn::fetch_several() {
     int n = 0;
     {
         const CancellationHeldOff inside_hot_calls;
-        n = ::recvmmsg(socket_, messages.data(), kMost, MSG_DONTWAIT, nullptr);
+        n = ::recvmmsg(socket, messages.data(), kMost, MSG_DONTWAIT, nullptr);
     }
     if (n <= 0) return false;
     count_ = static_cast<uint32_t>(n);
@@ -65,14 +70,15 @@ bool DatagramsIn::fetch_several() {
     return true;
 }
 
-void DatagramsIn::fetch() {
+// The answer to a message comes alone: only where one has come right after another there may be more of them.
+bool DatagramsIn::fetch(int socket) {
     count_ = next_ = offset_ = 0;
-    const bool found = single_frames_come_ ? fetch_several() : fetch_one();
-    single_frames_come_ = found && in_[count_ - 1].each == in_[count_ - 1].bytes;
+    const bool found = in_a_row_ >= 2 ? fetch_several(socket) : fetch_one(socket);
+    in_a_row_ = found && in_[count_ - 1].each == in_[count_ - 1].bytes ? in_a_row_ + 1 : 0;
+    return found;
 }
 
 bool DatagramsIn::next(std::span<const std::byte>* frame, NicAddress* from) {
-    if (next_ == count_) fetch();
     if (next_ == count_) return false;
     const In& in = in_[next_];
     const uint32_t bytes = std::min(in.each, in.bytes - offset_);

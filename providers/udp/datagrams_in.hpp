@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes to a UDP socket, frame by frame. A datagram is one frame, or a train of frames of one size that the kernel
-// has put together (UDP_GRO); the length in the first one's header says where the next begins. Where single frames come
-// one after another, up to 16 are taken by one call; else one datagram, which is the cheapest for an empty poll and
-// keeps a train in the cache until its frames are placed. Used by UdpPort, under its lock.
+// What comes to UDP sockets, frame by frame. A datagram is one frame, or a train of frames of one size that the kernel
+// has put together (UDP_GRO); the length in the first one's header says where the next begins. Where single frames
+// wait in a row, up to 16 are taken by one call; else one datagram, which is the cheapest for an empty poll and keeps a
+// train in the cache until its frames are placed. Used by UdpPort, under its lock.
 #pragma once
 
 #include <array>
@@ -17,10 +17,13 @@ namespace viaduct::udp {
 
 class DatagramsIn {
 public:
-    explicit DatagramsIn(int socket) : socket_(socket), room_(size_t{kMost} * kRoom) {}
+    DatagramsIn() : room_(size_t{kMost} * kRoom) {}
 
-    // False: nothing has come, or a datagram without a byte.
+    // All that is here has been taken. False: nothing has come to that socket.
+    bool fetch(int socket);
+    // False: all that is here has been taken, or this is a datagram without a byte.
     bool next(std::span<const std::byte>* frame, NicAddress* from);
+    uint32_t count() const { return count_; }  // datagrams of the last fetch
     bool is_empty() const { return next_ == count_; }
     uint64_t trains() const { return trains_; }
 
@@ -33,16 +36,14 @@ private:
         NicAddress from;
     };
 
-    void fetch();
-    bool fetch_one();
-    bool fetch_several();
+    bool fetch_one(int socket);
+    bool fetch_several(int socket);
     void note_size_of_frames(In*, const std::byte* datagram);
 
-    const int socket_;
     std::vector<std::byte> room_;
     std::array<In, kMost> in_{};
     uint32_t count_ = 0, next_ = 0, offset_ = 0;  // datagrams that are here, and how far they are taken
-    bool single_frames_come_ = false;
+    uint32_t in_a_row_ = 0;  // fetches that had a single frame each
     uint64_t trains_ = 0;
 };
 

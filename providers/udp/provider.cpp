@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/log/log.hpp"
+#include "core/shm/fd.hpp"
 #include "providers/packet/key_file.hpp"
 #include "providers/packet/nic.hpp"
 #include "providers/udp/address.hpp"
@@ -65,7 +66,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     // The one that the agent means: interfaces may have changed since it looked.
     if (!read_spec(*args.settings, text_of_ip(args.nic.address), args.nic.index, &spec, &rejection)) {
         VIADUCT_LOG(error, "udp", "%s; %s", rejection.reason, rejection.cure);
-        return Status::unknown_name;
+        return descriptors_left(1) ? Status::unknown_name : Status::out_of_resources;
     }
     spec.address = args.nic.address;
     std::optional<wire::Key> key;

@@ -18,30 +18,16 @@
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 
 namespace viaduct::udp {
 
 namespace {
 
-constexpr int kBuffer = 8 << 20;
 // Payloads from this size on are read where they lie, by the kernel's own copy.
 constexpr uint32_t kZeroCopyFrom = 2048;
-constexpr uint32_t kMostOfTrain = 64;         // frames (UDP_MAX_SEGMENTS)
+constexpr uint32_t kMostOfTrain = 64;          // frames (UDP_MAX_SEGMENTS)
 constexpr uint32_t kTrainBytes = 65'535 - 28;  // a datagram's most
 constexpr uint32_t kLeastWindow = 8, kUsualWindow = 64;
-
-// As large as the system permits; what it is.
-int set_buffer(int socket, int force, int plain) {
-    int size = kBuffer;
-    if (::setsockopt(socket, SOL_SOCKET, force, &size, sizeof size) != 0)
-        ::setsockopt(socket, SOL_SOCKET, plain, &size, sizeof size);
-    socklen_t bytes = sizeof size;
-    ::getsockopt(socket, SOL_SOCKET, plain, &size, &bytes);
-    return size;
-}
 
 }  // namespace
 
@@ -61,36 +47,31 @@ std::unique_ptr<packet::FramePort> UdpPort::open(const Spec& spec, std::string* 
         *cure = "is the address still there (ip -4 address), and is a descriptor left (ulimit -n)?";
         return nullptr;
     }
-    // Frames are never fragmented: the hand-shake finds the path's MTU by what arrives.
-    const int probe = IP_PMTUDISC_PROBE, on = 1;
-    ::setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe);
-    ::setsockopt(socket.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);
     uint64_t token = 0;
     if (::getrandom(&token, sizeof token, 0) != sizeof token) {
         *why = "there are no random numbers to be had";
         *cure = "allow getrandom";
         return nullptr;
     }
-    return std::unique_ptr<FramePort>(new UdpPort(spec, std::move(socket), from_socket_address(own), token));
+    return std::unique_ptr<FramePort>(new UdpPort(spec, std::move(socket), own, token));
 }
 
-UdpPort::UdpPort(const Spec& spec, Fd socket, const NicAddress& data, uint64_t token)
+UdpPort::UdpPort(const Spec& spec, Fd socket, const sockaddr_in& own, uint64_t token)
     : spec_(spec),
-      socket_(std::move(socket)),
-      data_(data),
-      daemon_(spec.address, data, token),
-      out_room_(size_t{kOut} * spec.max_frame()),
-      in_(socket_.get()) {
+      sockets_(std::move(socket), own, {spec.connected, spec.busy_poll_us}),
+      data_(from_socket_address(own)),
+      daemon_(spec.address, data_, token),
+      probe_(spec.address),
+      out_room_(size_t{kOut} * spec.max_frame()) {
     for (uint32_t i = 0; i < kOut; ++i) out_[i].frame = out_room_.data() + size_t{i} * spec.max_frame();
-    set_buffer(socket_.get(), SO_SNDBUFFORCE, SO_SNDBUF);
     // What a peer may have under way has to fit the buffer, with the kernel's own needs: what does not is lost. Where
     // there is room, two peers at once fit, and a peer may go on for as long as this process waits for a processor.
-    const int room = set_buffer(socket_.get(), SO_RCVBUFFORCE, SO_RCVBUF);
+    const int room = sockets_.receive_room();
     const uint32_t fits = std::max(static_cast<uint32_t>(room) / (2 * spec_.max_frame()), kLeastWindow);
     window_ = std::clamp(fits / 2, std::min(fits, kUsualWindow), wire::kMostInFlight);
     int size = 0;
     socklen_t bytes = sizeof size;
-    segments_ = ::getsockopt(socket_.get(), IPPROTO_UDP, UDP_SEGMENT, &size, &bytes) == 0;
+    segments_ = ::getsockopt(sockets_.own(), IPPROTO_UDP, UDP_SEGMENT, &size, &bytes) == 0;
     if (spec_.zero_copy) zero_copy_from_ = kZeroCopyFrom;
     set_faults(0, spec_.faults);
     VIADUCT_LOG(info, "udp", "%s is open at %s, frames up to %u bytes, window %u, receive buffer %d%s",
@@ -132,9 +113,7 @@ void UdpPort::end_zero_copy(std::byte*, uint32_t bytes, std::span<const wire::Pi
 
 // Frames of a hand-shake go alone: that one arrives shows that its size passes, and trains may pass where frames of
 // their size do not (veth looks at no frame within them).
-bool UdpPort::goes_alone(const Out& o) {
-    return wire::is_connecting(wire::Kind{wire::load8(o.frame + wire::kKindAt)});
-}
+bool UdpPort::goes_alone(const Out& o) { return wire::is_connecting(wire::Kind{wire::load8(o.frame + wire::kKindAt)}); }
 
 // Frames for one peer, all of the size of the first; the last may be shorter.
 uint32_t UdpPort::length_of_train(uint32_t first) const {
@@ -154,9 +133,60 @@ uint32_t UdpPort::length_of_train(uint32_t first) const {
 bool UdpPort::send_alone() {
     const Out& o = out_[0];
     if (o.pieces != 0) return false;
+    const Sockets::Route route = sockets_.toward(o.to);
+    if (route.connected) return ::send(route.socket, o.frame, o.bytes, MSG_DONTWAIT) >= 0;
     const sockaddr_in to = to_socket_address(o.to);
-    return ::sendto(socket_.get(), o.frame, o.bytes, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to),
-                    sizeof to) >= 0;
+    return ::sendto(route.socket, o.frame, o.bytes, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to), sizeof to) >=
+           0;
+}
+
+// What one system call sends.
+struct UdpPort::Batch {
+    struct alignas(cmsghdr) Control {
+        char bytes[CMSG_SPACE(sizeof(uint16_t))];
+    };
+    std::array<mmsghdr, kOut> messages;
+    std::array<sockaddr_in, kOut> addresses;
+    std::array<iovec, size_t{kOut} * (1 + wire::kMostPieces)> parts;
+    std::array<uint32_t, kOut> lengths;  // in frames
+    std::array<Control, kOut> controls;
+};
+
+// The datagrams from that frame on that go this route.
+uint32_t UdpPort::fill(Batch& b, uint32_t first, Sockets::Route route) {
+    uint32_t count = 0;
+    size_t part = 0;
+    for (uint32_t at = first; at < out_count_ && (!route.connected || out_[at].to == out_[first].to); ++count) {
+        const uint32_t n = b.lengths[count] = length_of_train(at);
+        msghdr& m = b.messages[count].msg_hdr;
+        m = {};
+        if (!route.connected) {
+            b.addresses[count] = to_socket_address(out_[at].to);
+            m.msg_name = &b.addresses[count];
+            m.msg_namelen = sizeof(sockaddr_in);
+        }
+        m.msg_iov = &b.parts[part];
+        for (uint32_t i = 0; i < n; ++i) {
+            const Out& o = out_[at + i];
+            b.parts[part++] = {o.frame, o.bytes};
+            for (uint32_t p = 0; p < o.pieces; ++p)
+                b.parts[part++] = {const_cast<std::byte*>(o.tail[p].at), o.tail[p].bytes};
+        }
+        m.msg_iovlen = static_cast<size_t>(&b.parts[0] + part - m.msg_iov);
+        if (n > 1) {
+            const auto each = static_cast<uint16_t>(out_[at].all);
+            m.msg_control = b.controls[count].bytes;
+            m.msg_controllen = sizeof b.controls[count].bytes;
+            cmsghdr* const c = CMSG_FIRSTHDR(&m);
+            c->cmsg_level = IPPROTO_UDP;
+            c->cmsg_type = UDP_SEGMENT;
+            c->cmsg_len = CMSG_LEN(sizeof each);
+            std::memcpy(CMSG_DATA(c), &each, sizeof each);
+            ++counters_.trains;
+        }
+        at += n;
+    }
+    return count;
 }
 
 void UdpPort::send_frames() {
@@ -168,52 +198,24 @@ void UdpPort::send_frames() {
         return;
     }
     uint32_t first = 0;
+    bool only_own = false;
     while (first < out_count_) {
-        std::array<mmsghdr, kOut> messages;
-        std::array<sockaddr_in, kOut> addresses;
-        std::array<iovec, size_t{kOut} * (1 + wire::kMostPieces)> parts;
-        std::array<uint32_t, kOut> lengths;
-        struct alignas(cmsghdr) Control {
-            char bytes[CMSG_SPACE(sizeof(uint16_t))];
-        };
-        std::array<Control, kOut> controls;
-        uint32_t count = 0;
-        size_t part = 0;
-        for (uint32_t at = first; at < out_count_; ++count) {
-            const uint32_t n = lengths[count] = length_of_train(at);
-            msghdr& m = messages[count].msg_hdr;
-            m = {};
-            addresses[count] = to_socket_address(out_[at].to);
-            m.msg_name = &addresses[count];
-            m.msg_namelen = sizeof(sockaddr_in);
-            m.msg_iov = &parts[part];
-            for (uint32_t i = 0; i < n; ++i) {
-                const Out& o = out_[at + i];
-                parts[part++] = {o.frame, o.bytes};
-                for (uint32_t p = 0; p < o.pieces; ++p)
-                    parts[part++] = {const_cast<std::byte*>(o.tail[p].at), o.tail[p].bytes};
-            }
-            m.msg_iovlen = static_cast<size_t>(&parts[0] + part - m.msg_iov);
-            if (n > 1) {
-                const auto each = static_cast<uint16_t>(out_[at].all);
-                m.msg_control = controls[count].bytes;
-                m.msg_controllen = sizeof controls[count].bytes;
-                cmsghdr* const c = CMSG_FIRSTHDR(&m);
-                c->cmsg_level = IPPROTO_UDP;
-                c->cmsg_type = UDP_SEGMENT;
-                c->cmsg_len = CMSG_LEN(sizeof each);
-                std::memcpy(CMSG_DATA(c), &each, sizeof each);
-                ++counters_.trains;
-            }
-            at += n;
-        }
-        const int sent = ::sendmmsg(socket_.get(), messages.data(), count, MSG_DONTWAIT);
-        for (int i = 0; i < sent; ++i) first += lengths[static_cast<size_t>(i)];
+        Batch b;
+        const Sockets::Route route = only_own ? Sockets::Route{sockets_.own(), false} : sockets_.toward(out_[first].to);
+        const uint32_t count = fill(b, first, route);
+        const int sent = count == 1 ? (::sendmsg(route.socket, &b.messages[0].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1)
+                                    : ::sendmmsg(route.socket, b.messages.data(), count, MSG_DONTWAIT);
+        for (int i = 0; i < sent; ++i) first += b.lengths[static_cast<size_t>(i)];
         if (sent > 0) continue;
         if (errno == EINTR) continue;
-        if (!note_failure(errno, lengths[0])) break;
-        if (lengths[0] > 1 && !segments_) continue;  // once more, each alone
-        first += lengths[0];                         // lost, as on the way
+        if (route.connected && errno != EAGAIN) {  // what an earlier frame met on its way, perhaps
+            ++counters_.hints;
+            only_own = true;
+            continue;
+        }
+        if (!note_failure(errno, b.lengths[0])) break;
+        if (b.lengths[0] > 1 && !segments_) continue;  // once more, each alone
+        first += b.lengths[0];                         // lost, as on the way
     }
     keep_rest(first);
 }
@@ -287,34 +289,35 @@ uint32_t UdpPort::receive_into(Take take, void* argument) {
     uint32_t n = 0;
     std::span<const std::byte> frame;
     NicAddress from;
+    if (in_.is_empty() && !sockets_.take([this](int socket) { return in_.fetch(socket) ? in_.count() : 0u; })) return 0;
     while (n < kBurst && in_.next(&frame, &from)) {
         take_one(take, argument, from, frame);
         ++n;
-        if (in_.is_empty()) return n;
     }
-    return n != 0 ? kBurst : 0;  // there is more
+    return in_.is_empty() && !sockets_.has_ready() ? n : kBurst;  // there is more
 }
 
 bool UdpPort::may_sleep() {
     daemon_.look_after(now_ns());
+    sockets_.expect_any();
     return in_.is_empty();
 }
 
 // ---- other programs on this address
 
 uint32_t UdpPort::expect_request(const EndAddress& local) {
-    WishMessage wish;
-    wish.local = local;
-    return daemon_.add(wish);
+    FilterMessage message;
+    message.local = local;
+    return daemon_.add(message);
 }
 
 uint32_t UdpPort::expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) {
-    WishMessage wish;
-    wish.peer = 1;
-    wish.link = own;
-    wish.local = local;
-    wish.remote = remote;
-    return daemon_.add(wish);
+    FilterMessage message;
+    message.peer = 1;
+    message.link = own;
+    message.local = local;
+    message.remote = remote;
+    return daemon_.add(message);
 }
 
 // ---- fault plans
@@ -322,7 +325,7 @@ uint32_t UdpPort::expect_peer(const EndAddress& local, const EndAddress& remote,
 bool UdpPort::set_faults(wire::LinkId link, const FaultPlan& plan) {
     if (faults_ == nullptr && !plan.active()) return true;
     if (faults_ == nullptr) faults_ = std::make_unique<packet::FaultyWire>(static_cast<packet::FrameKeeper&>(*this));
-    zero_copy_from_ = UINT32_MAX;       // frames may be held back
+    zero_copy_from_ = UINT32_MAX;   // frames may be held back
     faults_->set_plan(link, plan);  // it stays: there may be frames in it
     return true;
 }
@@ -360,9 +363,11 @@ void UdpPort::release_held() {
 
 std::string UdpPort::counters() const {
     const Counters& c = counters_;
-    return "trains out " + std::to_string(c.trains) + ", in " + std::to_string(in_.trains()) + ", too large " +
-           std::to_string(c.too_large) + ", not taken " + std::to_string(c.not_taken) + ", lost otherwise " +
-           std::to_string(c.lost) + ", foreign " + std::to_string(c.foreign);
+    return "connected sockets " + std::to_string(sockets_.connected()) + ", hints " + std::to_string(c.hints) +
+           ", questions refused " + std::to_string(probe_.refused()) + ", trains out " + std::to_string(c.trains) +
+           ", in " + std::to_string(in_.trains()) + ", too large " + std::to_string(c.too_large) + ", not taken " +
+           std::to_string(c.not_taken) + ", lost otherwise " + std::to_string(c.lost) + ", foreign " +
+           std::to_string(c.foreign);
 }
 
 }  // namespace viaduct::udp

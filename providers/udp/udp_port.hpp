@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A UDP socket as a port of the engine: one for each NIC and process, at a port of its own, which all frames but the
-// first requests come to. Frames leave and come in batches; those of one row and one size for one peer go through the
+// UDP sockets as a port of the engine: for each NIC and process one UDP port of its own, which all frames but the first
+// requests come to. Frames leave and come in batches; those of one row and one size for one peer go through the
 // kernel as one (UDP_SEGMENT, UDP_GRO). One thread at a time: the engine's lock.
 #pragma once
 
@@ -15,6 +15,8 @@
 #include "providers/udp/address.hpp"
 #include "providers/udp/daemon_link.hpp"
 #include "providers/udp/datagrams_in.hpp"
+#include "providers/udp/port_probe.hpp"
+#include "providers/udp/sockets.hpp"
 #include "providers/wire/host.hpp"
 
 namespace viaduct::udp {
@@ -30,7 +32,7 @@ public:
     void transmit() override {
         if (out_count_ != 0 || faults_ != nullptr) send_frames();
     }
-    int wait_fd() const override { return socket_.get(); }
+    int wait_fd() const override { return sockets_.wait_fd(); }
     bool may_sleep() override;
     int64_t held_until() const override { return faults_ ? faults_->held_until() : packet::FaultyWire::kNothing; }
     bool set_faults(wire::LinkId, const FaultPlan&) override;
@@ -44,13 +46,15 @@ public:
     bool is_known() const override { return daemon_.is_known(); }
     uint32_t expect_request(const EndAddress& local) override;
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
-    void forget(uint32_t number, bool over) override { daemon_.remove(number, over); }
+    void cancel_expected(uint32_t number, bool over) override { daemon_.remove(number, over); }
 
     // ---- Outlet
     std::byte* begin_frame(uint32_t bytes) override;
     void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
     void end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
                        const NicAddress& to) override;
+    void ask(const NicAddress& to, const wire::Question& q) override { probe_.ask(to, q); }
+    bool next_refused(wire::Question* q) override { return probe_.next_refused(q); }
 
 private:
     static constexpr uint32_t kOut = 64;  // frames that wait to leave
@@ -64,15 +68,17 @@ private:
     };
     struct Kept;  // a frame that a fault plan holds
     struct Counters {
-        uint64_t too_large = 0, not_taken = 0, lost = 0, trains = 0, foreign = 0;
+        uint64_t too_large = 0, not_taken = 0, lost = 0, trains = 0, foreign = 0, hints = 0;
     };
 
-    UdpPort(const Spec&, Fd socket, const NicAddress& data, uint64_t token);
+    UdpPort(const Spec&, Fd socket, const sockaddr_in& own, uint64_t token);
     uint32_t receive_into(Take, void* argument) override;
     bool take_one(Take, void* argument, const NicAddress& from, std::span<const std::byte> frame);
 
     void send_frames();
     bool send_alone();
+    struct Batch;
+    uint32_t fill(Batch&, uint32_t first, Sockets::Route);
     static bool goes_alone(const Out&);
     uint32_t length_of_train(uint32_t first) const;
     void keep_rest(uint32_t first);
@@ -85,9 +91,10 @@ private:
     void release_held();
 
     const Spec spec_;
-    const Fd socket_;
+    Sockets sockets_;
     const NicAddress data_;
     DaemonLink daemon_;
+    PortProbe probe_;
     uint32_t window_ = 64;
     bool segments_ = true;  // UDP_SEGMENT is there
     std::vector<std::byte> out_room_;

@@ -43,11 +43,25 @@ std::unique_ptr<ConnectOp> new_attempt(ConnectOp::Kind kind, NicContext* nic, Vi
 bool fits(const EndAddress& end) { return end.discriminator_len <= kMaxDiscriminatorHere; }
 
 // Takes an attempt out of every list. connect_mutex held.
-void forget(ConnectOp& op) {
+void unlist(ConnectOp& op) {
     NicContext& nic = *op.nic;
     nic.waiting.remove(&op);
     nic.peers.remove(&op);
     nic.retrying.remove(&op);
+}
+
+// Into the lists, and the first try. Without memory it is in none of them. connect_mutex held.
+Status begin(ConnectOp& op, bool asks) try {
+    NicContext& nic = *op.nic;
+    if (op.kind == ConnectOp::peer) nic.peers.push_back(&op);
+    nic.retrying.push_back(&op);
+    if (asks) begin_try(op);
+    wake_progress(nic);
+    return Status::ok;
+} catch (const std::bad_alloc&) {
+    unlist(op);
+    retire_id(*op.nic, op.id);
+    return Status::out_of_resources;
 }
 
 void bind(ConnectOp& op) {
@@ -84,9 +98,7 @@ Status request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAd
     if (!op) return Status::out_of_resources;
     const std::lock_guard lock(nic->connect_mutex);
     op->nonce = new_nonce(*nic);
-    nic->retrying.push_back(op.get());
-    begin_try(*op);
-    poke(*nic);
+    if (const Status s = begin(*op, true); s != Status::ok) return s;
     *out = op.release();
     return Status::ok;
 }
@@ -141,14 +153,14 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
     NicContext& nic = *op->nic;
     const std::lock_guard lock(nic.connect_mutex);
     decide(*op, Status::timeout);
-    forget(*op);
+    unlist(*op);
     disarm_probe_timer(*op);
     *result = op->result;
     if (op->result.status == Status::ok && op->kind != ConnectOp::listen) {
         bind(*op);
     } else {
         retire_id(nic, op->id);
-        give_up_link(*op);
+        drop_link_of(*op);
     }
     return op->result.status;
 }
@@ -163,10 +175,7 @@ Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const 
     const std::lock_guard lock(nic->connect_mutex);
     op->nonce = new_nonce(*nic);
     if (order <= 0 && !ensure_listener(*nic, op->local)) return Status::out_of_resources;
-    nic->peers.push_back(op.get());
-    nic->retrying.push_back(op.get());
-    if (order >= 0) begin_try(*op);
-    poke(*nic);
+    if (const Status s = begin(*op, order >= 0); s != Status::ok) return s;
     *out = op.release();
     return Status::ok;
 }

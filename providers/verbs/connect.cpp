@@ -150,7 +150,7 @@ void advance(ConnectOp& op, const CmEvent& event) {
 
 }  // namespace
 
-bool find_way(ConnectOp& op, rdma_cm_id** id) {
+bool resolve_route(ConnectOp& op, rdma_cm_id** id) {
     NicContext& nic = *op.nic;
     in_addr ip{};
     if (!ip_of(op.remote.host, &ip)) return false;
@@ -170,7 +170,7 @@ void begin_try(ConnectOp& op) {
     op.retry_at = 0;
     if (!ip_of(op.remote.host, &unused))
         return decide(op, Status::no_match);  // no address of this kind of NIC
-    if (find_way(op, &op.id)) return;
+    if (resolve_route(op, &op.id)) return;
     op.id == nullptr ? decide(op, Status::out_of_resources) : find_no_way(op);
 }
 
@@ -199,7 +199,7 @@ void fill(const ConnectOp& op, const void* data, size_t bytes, rdma_conn_param* 
 void answer_failed(ConnectOp& op) {
     op.answering = false;
     retire_id(*op.nic, op.id);
-    give_up_link(op);
+    drop_link_of(op);
     if (compare_ends(op.local, op.remote) == 0) retry_later(op);
 }
 
@@ -211,7 +211,7 @@ void decide(ConnectOp& op, Status status) {
     op.nic->connect_changed.notify_all();
 }
 
-void give_up_link(ConnectOp& op) {
+void drop_link_of(ConnectOp& op) {
     if (op.link == nullptr) return;
     op.vi->recv.lock.lock();  // no thread posts receives to its queue pair after this
     op.vi->endpoint->takes_receives = nullptr;
@@ -224,9 +224,9 @@ void give_up_link(ConnectOp& op) {
 void retire_id(NicContext& nic, rdma_cm_id*& id) {
     if (id == nullptr) return;
     nic.owners.erase(id);
-    nic.graveyard.push_back(id);
+    nic.ids_to_destroy.push_back(id);
     id = nullptr;
-    poke(nic);
+    wake_progress(nic);
 }
 
 bool prepare_link(ConnectOp& op, rdma_cm_id* id) {
@@ -276,7 +276,7 @@ void refuse(rdma_cm_id* id, Refusal why) {
 
 void handle_event(NicContext& nic, const CmEvent& event) {
     VIADUCT_LOG(debug, "verbs", "%s, status %d", ::rdma_event_str(event.type), event.status);
-    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return take_request(nic, event);
+    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return on_request(nic, event);
     const auto found = nic.owners.find(event.id);
     if (found == nic.owners.end()) return;  // of an id that is on its way out
     const IdOwner owner = found->second;

@@ -18,7 +18,7 @@ void repeat_request(ConnectOp& op) {
     retire_id(*op.nic, op.probe);
     op.probe_at = 0;
     // The other side may still have the queue pair of the old request, and would refuse it in a new one.
-    give_up_link(op);
+    drop_link_of(op);
     // A late copy of the old request must not count as this one. Between peers the nonce decides whose
     // request counts.
     if (op.kind == ConnectOp::request) op.nonce = new_nonce(*op.nic);
@@ -53,7 +53,7 @@ void on_probe_timer(ConnectOp& op, int64_t now) {
     retire_id(*op.nic, op.probe);  // one that has had no answer either
     op.probe_interval = std::min(2 * op.probe_interval, kLongestProbeNs);
     op.probe_at = now + op.probe_interval;
-    if (!find_way(op, &op.probe)) retire_id(*op.nic, op.probe);
+    if (!resolve_route(op, &op.probe)) retire_id(*op.nic, op.probe);
 }
 
 void advance_probe(ConnectOp& op, const CmEvent& event) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations of the control half (viaduct/provider.hpp, ControlOps); called by the agent only.
+// Discovery (viaduct/provider.hpp, ControlOps), which the agent calls, and the lookup of an address's port, which
+// opening a NIC in the application uses as well.
 #pragma once
 
 #include "providers/verbs/mapping.hpp"
@@ -10,7 +11,8 @@ namespace viaduct::verbs {
 
 Status discover(const Settings&, const Hints&, NicSink&);
 
-// The device and port that rdma_cm puts behind an IPv4 address; false when there is none.
-bool port_behind(rdma_event_channel* channel, in_addr ip, PortFacts* out);
+// Fills device and port that rdma_cm finds for an IPv4 address of this host. False with errno: ENODEV when there is
+// none, or what has failed.
+bool find_port_of_address(rdma_event_channel* channel, in_addr ip, PortFacts* out);
 
 }  // namespace viaduct::verbs

@@ -125,7 +125,7 @@ bool handle(Link& link, Endpoint& ep, const Message& m) {
             break;
         case MessageKind::reset:
         case MessageKind::ready:
-            hear_of_recovery(link, ep, m);
+            handle_recovery(link, ep, m);
             break;
         case MessageKind::alive:
             return true;
@@ -145,8 +145,7 @@ void take_message(Link& link, uint32_t buffer, uint32_t bytes) {
     if (done) {
         post_receive(link, buffer);
     } else {
-        // One that asks again before it has been answered, as no correct peer does, gets no answer to the
-        // first.
+        // A peer that asks again before it was answered, as no correct peer does, gets no answer to its first question.
         const int waits = std::exchange(link.unanswered, static_cast<int>(buffer));
         if (waits >= 0) post_receive(link, static_cast<uint32_t>(waits));
     }

@@ -14,8 +14,8 @@ namespace viaduct::verbs {
 bool post_control_receives(Link&);
 // False: no room now (so many are under way, or others wait for room already), or the connection is ending.
 [[nodiscard]] bool send_message(Link&, const Message&);
-// Now, or as soon as there is room, in the order of the calls: what one end has found out about the other is
-// not lost as long as the connection lasts.
+// Sends the message now, or as soon as there is room, in the order of the calls: what one end has found out about the
+// other is not lost while the connection lasts.
 void tell_peer(Link&, const Message&);
 inline void tell_peer(Link& link, MessageKind kind) {
     Message m;

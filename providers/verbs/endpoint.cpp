@@ -24,9 +24,9 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr int64_t kSuspicionNs = 300'000'000;  // for the peer's word why a queue pair has failed
-constexpr int64_t kFarewellNs = 100'000'000;   // for our own word to reach the peer before we leave
+constexpr int64_t kLastMessageNs = 100'000'000;   // for our own word to reach the peer before we leave
 // Flushed work requests of the connection before may still be on their way when a new one begins.
-constexpr uint32_t kLives = 2;
+constexpr uint32_t kConnectionsAtOnce = 2;
 
 uint32_t power_of_two(uint32_t n) {
     uint32_t p = 1;
@@ -74,8 +74,8 @@ Status endpoint_create(NicContext* nic, const EndpointArgs& args, Endpoint** out
     ep->sent.reset(new (std::nothrow) Sent[args.vi->send.depth()]);
     ep->bad_receive.reset(new (std::nothrow) uint32_t[receives]());
     if (!ep->sent || !ep->bad_receive ||
-        !ep->send_arrivals.allocate(power_of_two(kLives * ep->send_window)) ||
-        !ep->recv_arrivals.allocate(power_of_two(kLives * receives)))
+        !ep->send_arrivals.allocate(power_of_two(kConnectionsAtOnce * ep->send_window)) ||
+        !ep->recv_arrivals.allocate(power_of_two(kConnectionsAtOnce * receives)))
         return Status::out_of_resources;
     nic->slots[slot].store(ep.get(), std::memory_order_release);
     *out = ep.release();
@@ -132,7 +132,7 @@ void start(ViCore& vi) {
     note_sends(ep);
     post_receives(ep, link);
     drain_receives(ep);
-    poke(*ep.nic);  // it may have ended or failed before it began, and has to be kept alive from now on
+    wake_progress(*ep.nic);  // it may have ended or failed before it began, and has to be kept alive from now on
 }
 
 Status finish_traffic(ViCore& vi) {
@@ -161,10 +161,10 @@ void disconnect(ViCore& vi) {
     {
         const std::lock_guard lock(nic.links_mutex);
         link->endpoint = nullptr;
-        link->farewell_at = now_ns() + kFarewellNs;
+        link->leave_at = now_ns() + kLastMessageNs;
         nic.leaving.push_back(link);
     }
-    poke(nic);
+    wake_progress(nic);
 }
 
 Endpoint* pin_endpoint(Link& link) {
@@ -184,7 +184,7 @@ void lose_link(Link& link) {
         const std::lock_guard lock(link.nic->links_mutex);
         link.lost = true;
     }
-    poke(*link.nic);
+    wake_progress(*link.nic);
 }
 
 void suspect(Link& link) {
@@ -193,7 +193,7 @@ void suspect(Link& link) {
         const std::lock_guard lock(link.nic->links_mutex);
         if (link.suspect_until == 0) link.suspect_until = now_ns() + kSuspicionNs;
     }
-    poke(*link.nic);
+    wake_progress(*link.nic);
 }
 
 }  // namespace viaduct::verbs

@@ -107,7 +107,7 @@ struct Endpoint {
     bool backlog = false;     // counted in NicContext::backlogs
     // Copies of device_end and send_seen that are read without the lock (queue_watch.hpp). Here, in the line
     // that the sending side writes anyway, and not beside what the receiving side writes.
-    std::atomic<uint32_t> sends_given{0}, sends_heard{0};
+    std::atomic<uint32_t> sends_given{0}, sends_seen{0};
     verbs::Arrivals send_arrivals;
 
     // [R]
@@ -127,17 +127,19 @@ void start(ViCore&);
 Status finish_traffic(ViCore&);
 void disconnect(ViCore&);
 
-// data.cpp
-void kick_send(ViCore&);               // [S]
+// data_send.cpp
+void kick_send(ViCore&);            // [S]
+void poll_send(ViCore&);            // [S]
+void push_sends(Endpoint&);         // [S]
+void repost_sends(Endpoint&);       // [S] what was taken and has not been executed, once more
+void complete_in_order(Endpoint&);  // [S] what is finished
+void drain_sends(Endpoint&);        // [S] what has arrived for the queue
+
+// data_receive.cpp
 void kick_recv(ViCore&);               // [R]
-void poll_send(ViCore&);               // [S]
 void poll_recv(ViCore&);               // [R]
 void post_receives(Endpoint&, Link&);  // [R] what the queue holds and the device has not got yet
-void push_sends(Endpoint&);            // [S]
-void repost_sends(Endpoint&);          // [S] what was taken and has not been executed, once more
-void complete_in_order(Endpoint&);     // [S] what is finished
-void drain_sends(Endpoint&);           // [S] what has arrived for the queue
-void drain_receives(Endpoint&);        // [R]
+void drain_receives(Endpoint&);        // [R] what has arrived for the queue
 
 // Keeps an endpoint from being destroyed while a link's event is handled; null when its connection is over.
 Endpoint* pin_endpoint(Link&);

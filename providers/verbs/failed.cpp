@@ -41,9 +41,8 @@ void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
     tell_peer(link, m);
 }
 
-// What an error completion says of a send. "Bad work request" is also what some devices say of memory that
-// went away since it was found good, and of a route to the peer that was lost with its link, which is not the
-// descriptor's fault.
+// What an error completion says about a send. Some devices report "bad work request" also for memory that was unmapped
+// after it was checked, and for a route to the peer that was lost with its link. Neither is the descriptor's fault.
 Outcome map_failed(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_wc_status status) {
     uint32_t known = 0;
     if (status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_EEC_OP_ERR) {

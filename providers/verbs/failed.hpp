@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Descriptors that go wrong: what the program is told of them, what becomes of the connection, and what the
-// peer is told. The path of those without errors is in data.cpp.
+// peer is told. The path of those without errors is in data_send.cpp and data_receive.cpp.
 #pragma once
 
 #include "core/vi/vi_core.hpp"
@@ -21,7 +21,8 @@ void refuse_descriptor(Endpoint&, uint32_t position, uint32_t error);
 void refuse_rdma(Endpoint&, const VIP_DESCRIPTOR*, uint32_t position, uint32_t total);
 // [S] An error completion of a send: what it says of its descriptor, of the connection, and to the peer.
 void fail_send(Endpoint&, const Arrival&);
-// [R] The other side of it: a write with immediate data takes the head of the receive queue, good or not.
+// [R] The other side of a refusal: a write with immediate data takes the head of the receive queue, whether that is
+// valid or not.
 void complete_refused_write(WorkQueue&, uint32_t immediate);
 // [R] An error completion of a receive.
 void fail_receive(Endpoint&, const Arrival&);

@@ -186,7 +186,7 @@ void drop_link(Link* link) {
         link->endpoint = nullptr;
         nic.dropped.push_back(link);
     }
-    poke(nic);
+    wake_progress(nic);
 }
 
 void stop_data(Link& link) {

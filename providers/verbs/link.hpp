@@ -104,13 +104,13 @@ struct Link {
     int unanswered = -1;          // buffer with a question whose answer found no room (control_qp.cpp)
     int64_t alive_at = 0;         // when the next message to the peer is due
     bool sends_were_out = false;  // at the last look (queue_watch.cpp)
-    uint32_t sends_heard = 0;
+    uint32_t sends_seen = 0;
 
     // Under links_mutex.
     bool lost = false;          // the peer has left or cannot be reached
     int64_t suspect_until = 0;  // the data queue pair has failed: the peer may say why until then
-    int64_t farewell_at = 0;    // leaving: rdma_disconnect at this time at the latest
-    bool farewell_said = false;
+    int64_t leave_at = 0;    // leaving: rdma_disconnect at this time at the latest
+    bool disconnect_sent = false;
 };
 
 // Queue pairs in RESET, buffers registered, receives of the control QP not yet posted. Null: no resources.

@@ -30,7 +30,8 @@ Refusal refusal_of_unread(Status why) {
     return why == Status::not_supported ? Refusal::unknown : Refusal::no_match;
 }
 
-// A listener that is not needed any more stays until the NIC is closed: programs wait again on what they waited on.
+// A listener that is not needed any more stays until the NIC is closed, because programs often wait again at the same
+// discriminator.
 bool listen_at(NicContext& nic, uint16_t port) {
     rdma_cm_id* id = nullptr;
     if (ops->create_id(nic.events, &id, nullptr, RDMA_PS_TCP) != 0) return false;
@@ -74,8 +75,8 @@ bool belong_together(const ConnectOp& op, const PrivateData& private_data) {
            op.remote == private_data.local && op.local.same_discriminator(private_data.remote);
 }
 
-// Two requests of one process with one address on both ends may well be meant for two peers in another: that
-// other process comes first for a while.
+// Two requests of one process, with one address on both ends, may be meant for two peers in another process: that other
+// process has priority for a while.
 bool too_early(const ConnectOp& op, const PrivateData& private_data) {
     return op.nonce >> 16 == private_data.nonce >> 16 && compare_ends(op.local, op.remote) == 0 &&
            now_ns() < op.begun + kOthersFirstNs;
@@ -89,7 +90,7 @@ void accept_peer(ConnectOp& op, rdma_cm_id* id, const PrivateData& private_data,
     }
     // Our own request, if one is under way: the other side has the queue pair from it and would take an
     // answer that names the same one for a left-over.
-    if (op.id != nullptr) give_up_link(op);
+    if (op.id != nullptr) drop_link_of(op);
     retire_id(nic, op.id);
     disarm_probe_timer(op);
     op.retry_at = 0;
@@ -149,7 +150,7 @@ bool is_known(const NicContext& nic, const PrivateData& request) {
     return false;
 }
 
-void take_request(NicContext& nic, const CmEvent& event) {
+void on_request(NicContext& nic, const CmEvent& event) {
     PrivateData private_data;
     const Status read = read_request(event.data, event.bytes, &private_data);
     if (read != Status::ok) return turn_away(nic, event.id, refusal_of_unread(read));

@@ -43,25 +43,30 @@ ibv_context* open_named(const char* name) {
 
 // What of the device this context uses. Whatever is missing in the end is taken down by `close`.
 Status open_device(NicContext& nic) {
-    nic.events = ops->create_event_channel();
     PortFacts port;
-    if (nic.events == nullptr || !ip_of(nic.info.address, &nic.ip) || !port_behind(nic.events, nic.ip, &port))
-        return Status::unknown_name;
+    if (!ip_of(nic.info.address, &nic.ip)) return Status::unknown_name;
+    nic.events = ops->create_event_channel();
+    if (nic.events == nullptr) return Status::denied;
+    if (!find_port_of_address(nic.events, nic.ip, &port))
+        return errno == ENODEV ? Status::unknown_name : Status::denied;
     nic.device = open_named(port.device);
     nic.port = port.port;
+    if (nic.device == nullptr) return Status::denied;
     ibv_device_attr attr{};
-    if (nic.device == nullptr || ops->query_device(nic.device, &attr) != 0) return Status::denied;
+    if (const int error = ops->query_device(nic.device, &attr); error != 0) {
+        errno = error;
+        return Status::denied;
+    }
     const int reads = std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
     nic.reads = static_cast<uint8_t>(std::clamp<int>(reads, 0, kMostReads));
     nic.most_entries = static_cast<uint32_t>(std::max(attr.max_cqe, 1));
     nic.pd = ops->alloc_pd(nic.device);
     nic.channel = ops->create_comp_channel(nic.device);
     nic.control_channel = ops->create_comp_channel(nic.device);
-    if (nic.pd == nullptr || nic.channel == nullptr || nic.control_channel == nullptr)
-        return Status::out_of_resources;
-    nic.control_cq = ops->create_cq(nic.device, std::min<int>(kControlEntries, attr.max_cqe), nullptr,
-                                    nic.control_channel, 0);
-    if (nic.control_cq == nullptr || !nic.wake_bell.hang() || !nic.poke_bell.hang() ||
+    if (nic.pd == nullptr || nic.channel == nullptr || nic.control_channel == nullptr) return Status::out_of_resources;
+    nic.control_cq =
+        ops->create_cq(nic.device, std::min<int>(kControlEntries, attr.max_cqe), nullptr, nic.control_channel, 0);
+    if (nic.control_cq == nullptr || !nic.wake_event.open() || !nic.progress_event.open() ||
         !nic.keys.allocate(nic.pd, has_atomics(attr)))
         return Status::out_of_resources;
     const bool quiet = never_block(nic.events->fd) && never_block(nic.device->async_fd) &&
@@ -110,7 +115,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
-    keep_out_of(args.regions->asker());
+    set_registered_memory_check(args.regions->asker());
     nic->nonce_base = static_cast<uint32_t>(args.context_id) << 16;
     if (const Status s = open_device(*nic); s != Status::ok) {
         VIADUCT_LOG(error, "verbs", "%s cannot be opened: errno %d", args.nic.name, errno);
@@ -130,13 +135,9 @@ void close(NicContext* nic) {
 
 Status describe(NicContext*, Mail*) { return Status::ok; }  // peers are told everything over rdma_cm
 
-Status region_added(NicContext* nic, uint32_t handle, const Region& region) {
-    return nic->keys.add(handle, region);
-}
+Status region_added(NicContext* nic, uint32_t handle, const Region& region) { return nic->keys.add(handle, region); }
 
-Status region_changed(NicContext* nic, uint32_t handle, const Region& now) {
-    return nic->keys.change(handle, now);
-}
+Status region_changed(NicContext* nic, uint32_t handle, const Region& now) { return nic->keys.change(handle, now); }
 
 void region_removed(NicContext* nic, uint32_t handle, const Region&) { nic->keys.remove(handle); }
 

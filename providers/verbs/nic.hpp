@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/shm/bell.hpp"
 #include "core/shm/segment.hpp"
+#include "core/shm/wake_event.hpp"
 #include "providers/verbs/endpoint.hpp"
 #include "providers/verbs/link.hpp"
 #include "providers/verbs/mapping.hpp"
@@ -69,8 +69,8 @@ struct NicContext {
 
     // Sleeping (sleep.cpp).
     ibv_comp_channel* channel = nullptr;  // of the groups' completion queues
-    Bell wake_bell;
-    std::atomic<uint32_t> rings{0};
+    WakeEvent wake_event;
+    std::atomic<uint32_t> wakes{0};  // counted; those that sleep without the channel wait on it
     std::atomic<uint32_t> sleepers{0};
     std::atomic<uint32_t> leader{0};
 
@@ -91,7 +91,7 @@ struct NicContext {
     uint64_t next_incoming = 1;
     uint32_t nonce_base = 0;  // upper half of all nonces of this context
     uint32_t next_nonce = 1;
-    std::vector<rdma_cm_id*> graveyard;  // ids to be destroyed by the progress thread
+    std::vector<rdma_cm_id*> ids_to_destroy;  // ids to be destroyed by the progress thread
 
     // Connections: under links_mutex.
     std::mutex links_mutex;
@@ -110,7 +110,7 @@ struct NicContext {
     Deadline look_at_sends_at = kNever;
     uint32_t empty_looks = 0;  // in a row
     std::atomic<uint32_t> backlogs{0};  // endpoints whose sends wait for room: completions move them on
-    Bell poke_bell;
+    WakeEvent progress_event;
 };
 
 }  // namespace viaduct

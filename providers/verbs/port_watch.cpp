@@ -14,7 +14,7 @@ int64_t port_down_limit(const NicSettings& settings) {
     return std::max<int64_t>(4 * one_try * (settings.retries + 1), 1'000'000'000);
 }
 
-void hear_of_port(NicContext& nic, const ibv_async_event& event, int64_t now) {
+void handle_port_event(NicContext& nic, const ibv_async_event& event, int64_t now) {
     if (event.element.port_num != nic.port) return;
     if (event.event_type == IBV_EVENT_PORT_ACTIVE) {
         nic.port_lost_at = kNever;

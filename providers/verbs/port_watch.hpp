@@ -17,7 +17,7 @@ namespace viaduct::verbs {
 // long where it says so, for each try; not less than a second.
 int64_t port_down_limit(const NicSettings&);
 // A port is down, or up again.
-void hear_of_port(NicContext&, const ibv_async_event&, int64_t now);
+void handle_port_event(NicContext&, const ibv_async_event&, int64_t now);
 // Gives the connections up for lost when the time has come; before settle_links. When to look again, or
 // kNever.
 Deadline watch_port(NicContext&, int64_t now);

@@ -51,11 +51,11 @@ void take_cm_events(NicContext& nic) {
     }
 }
 
-void bury(NicContext& nic) {
+void destroy_ids(NicContext& nic) {
     std::vector<rdma_cm_id*> dead;
     {
         const std::lock_guard lock(nic.connect_mutex);
-        dead.swap(nic.graveyard);
+        dead.swap(nic.ids_to_destroy);
     }
     for (rdma_cm_id* id : dead) ops->destroy_id(id);
 }
@@ -112,7 +112,7 @@ void take_async_events(NicContext& nic) {
                 break;
             case IBV_EVENT_PORT_ERR:
             case IBV_EVENT_PORT_ACTIVE:
-                hear_of_port(nic, event, now_ns());
+                handle_port_event(nic, event, now_ns());
                 break;
             default:
                 break;
@@ -149,12 +149,12 @@ bool all_told(Link& link) {
 
 // One step of a link that leaves. True: it is destroyed.
 bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
-    if (!link->farewell_said && (hurry || link->lost || all_told(*link) || now >= link->farewell_at)) {
+    if (!link->disconnect_sent && (hurry || link->lost || all_told(*link) || now >= link->leave_at)) {
         ops->disconnect(link->id);
-        link->farewell_said = true;
-        link->farewell_at = now + kCloseWaitNs;
+        link->disconnect_sent = true;
+        link->leave_at = now + kCloseWaitNs;
     }
-    if (!link->farewell_said || (!hurry && !link->lost && now < link->farewell_at)) return false;
+    if (!link->disconnect_sent || (!hurry && !link->lost && now < link->leave_at)) return false;
     {
         const std::lock_guard lock(nic.connect_mutex);
         nic.owners.erase(link->id);
@@ -173,7 +173,7 @@ Deadline see_off(NicContext& nic, int64_t now, bool hurry) {
     Deadline next = kNever;
     for (Link* link : leaving) {
         if (leave(nic, link, now, hurry)) continue;
-        next = std::min(next, link->farewell_at);
+        next = std::min(next, link->leave_at);
         const std::lock_guard lock(nic.links_mutex);
         nic.leaving.push_back(link);
     }
@@ -231,7 +231,7 @@ Deadline look_at_everything(NicContext& nic) {
         const std::lock_guard lock(nic.connect_mutex);
         next = std::min(next, run_timers(nic, now));
     }
-    bury(nic);
+    destroy_ids(nic);
     free_dropped(nic);
     if (nic.backlogs.load() != 0) push_backlogs(nic);
     return next;
@@ -241,13 +241,13 @@ void sleep_until(NicContext& nic, Deadline next) {
     pollfd fds[5] = {{nic.events->fd, POLLIN, 0},
                      {nic.device->async_fd, POLLIN, 0},
                      {nic.control_channel->fd, POLLIN, 0},
-                     {nic.poke_bell.fd(), POLLIN, 0},
+                     {nic.progress_event.fd(), POLLIN, 0},
                      {nic.channel->fd, POLLIN, 0}};
     const nfds_t count = nic.backlogs.load() != 0 ? 5 : 4;
     const int64_t left = remaining_ns(next);
     const timespec limit = timespec_of(left);
     ::ppoll(fds, count, left < 0 ? nullptr : &limit, nullptr);
-    nic.poke_bell.hush();
+    nic.progress_event.clear();
 }
 
 void run(void* argument) {
@@ -281,17 +281,17 @@ Status ensure_progress(NicContext& nic) {
 
 void stop_progress(NicContext& nic) {
     nic.progress_stop.store(1);
-    poke(nic);
+    wake_progress(nic);
     while (nic.progress_running.load() != 0) futex_wait(nic.progress_running, 1, -1, false);
     // What the thread would have ended is ended now, without waiting for a peer.
     see_off(nic, now_ns(), true);
-    bury(nic);
+    destroy_ids(nic);
     free_dropped(nic);
 }
 
-void poke(NicContext& nic) {
+void wake_progress(NicContext& nic) {
     const CancellationHeldOff inside_hot_calls;
-    nic.poke_bell.ring();
+    nic.progress_event.signal();
 }
 
 }  // namespace viaduct::verbs

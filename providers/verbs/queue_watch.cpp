@@ -17,11 +17,11 @@ bool look_at_sends(NicContext& nic) {
     for (Link* link : all_links(nic)) {
         Endpoint* ep = pin_endpoint(*link);
         if (ep == nullptr) continue;
-        const uint32_t heard = ep->sends_heard.load(std::memory_order_relaxed);
-        const bool out = ep->sends_given.load(std::memory_order_relaxed) != heard;
-        if (out && link->sends_were_out && heard == link->sends_heard) poll_group(ep->send_group);
+        const uint32_t seen = ep->sends_seen.load(std::memory_order_relaxed);
+        const bool out = ep->sends_given.load(std::memory_order_relaxed) != seen;
+        if (out && link->sends_were_out && seen == link->sends_seen) poll_group(ep->send_group);
         link->sends_were_out = out;
-        link->sends_heard = heard;
+        link->sends_seen = seen;
         any |= out;
         unpin_endpoint(*ep);
     }
@@ -41,14 +41,14 @@ int64_t look_at_group(Group& group, int64_t now) {
 }  // namespace
 
 void note_sends(Endpoint& ep) {
-    ep.sends_heard.store(ep.send_seen, std::memory_order_relaxed);
+    ep.sends_seen.store(ep.send_seen, std::memory_order_relaxed);
     ep.sends_given.store(ep.device_end, std::memory_order_relaxed);
     if (ep.device_end == ep.send_seen) return;
     light_barrier();  // partner: watch_sends
     NicContext& nic = *ep.nic;
     if (nic.sends_watched.load(std::memory_order_relaxed) != 0) [[likely]]
         return;
-    if (nic.sends_watched.exchange(1) == 0) poke(nic);
+    if (nic.sends_watched.exchange(1) == 0) wake_progress(nic);
 }
 
 Deadline watch_sends(NicContext& nic, int64_t now) {

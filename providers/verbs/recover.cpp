@@ -138,7 +138,7 @@ Progress step(Endpoint& ep, Link& link, int64_t now) {
 }  // namespace
 
 void want_recovery(Link& link) {
-    if (!link.recovery.wanted.exchange(true)) poke(*link.nic);
+    if (!link.recovery.wanted.exchange(true)) wake_progress(*link.nic);
 }
 
 void refuse_later(Link& link, const Endpoint& ep, uint32_t immediate) {
@@ -148,7 +148,7 @@ void refuse_later(Link& link, const Endpoint& ep, uint32_t immediate) {
     want_recovery(link);
 }
 
-void hear_of_recovery(Link& link, Endpoint& ep, const Message& m) {
+void handle_recovery(Link& link, Endpoint& ep, const Message& m) {
     Recovery& r = link.recovery;
     if (link.traits.reliability != VIP_SERVICE_UNRELIABLE) return;  // no peer of ours says such a thing
     const std::scoped_lock both(ep.vi->recv.lock, ep.vi->send.lock);

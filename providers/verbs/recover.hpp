@@ -23,7 +23,7 @@ namespace viaduct::verbs {
 // The data queue pair has failed: the progress thread begins a round. Any VI locks may be held.
 void want_recovery(Link&);
 // The peer's `reset` or `ready`. Progress thread, no locks held; takes both locks of the VI.
-void hear_of_recovery(Link&, Endpoint&, const Message&);
+void handle_recovery(Link&, Endpoint&, const Message&);
 // A refused RDMA write with immediate data takes a receive, behind all that arrived before it: in the next round, which
 // this begins. Progress thread, no locks held.
 void refuse_later(Link&, const Endpoint&, uint32_t immediate);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Sleeping on a NIC. Of the threads that sleep, one is the leader and polls the completion channel; the others sleep on
-// the futex NicContext::rings, which the leader wakes. So a completion wakes the program's threads without help of a
+// the futex NicContext::wakes, which the leader wakes. So a completion wakes the program's threads without help of a
 // library thread. Called by any thread; sleep_begin and drain_channel take groups_mutex.
 #include <poll.h>
 #include <unistd.h>
@@ -19,30 +19,30 @@ namespace {
 
 constexpr unsigned kAckAtOnce = 64;  // events; ibv_ack_cq_events takes a lock of libibverbs
 
-void ring(NicContext& nic) {
-    nic.rings.fetch_add(1);
-    if (nic.sleepers.load() != 0) futex_wake(nic.rings, INT_MAX, false);
+void wake_sleepers(NicContext& nic) {
+    nic.wakes.fetch_add(1);
+    if (nic.sleepers.load() != 0) futex_wake(nic.wakes, INT_MAX, false);
 }
 
-// The leader's sleep: until the channel or the wake bell is readable, or the deadline.
+// The leader's sleep: until the channel or the wake event is readable, or the deadline.
 void lead(NicContext& nic, uint32_t key, Deadline deadline) {
-    if (nic.rings.load() == key) {
-        pollfd fds[2] = {{nic.channel->fd, POLLIN, 0}, {nic.wake_bell.fd(), POLLIN, 0}};
+    if (nic.wakes.load() == key) {
+        pollfd fds[2] = {{nic.channel->fd, POLLIN, 0}, {nic.wake_event.fd(), POLLIN, 0}};
         const int64_t left = remaining_ns(deadline);
         const timespec limit = timespec_of(left);
         ::ppoll(fds, 2, left < 0 ? nullptr : &limit, nullptr);
     }
-    nic.wake_bell.hush();
+    nic.wake_event.clear();
     drain_channel(nic);
     nic.leader.store(0);
-    ring(nic);  // the others poll their queues too, and the next one that sleeps leads
+    wake_sleepers(nic);  // the others poll their queues too, and the next one that sleeps leads
 }
 
 }  // namespace
 
 uint32_t sleep_begin(NicContext* nic) {
     nic->sleepers.fetch_add(1);
-    const uint32_t key = nic->rings.load();
+    const uint32_t key = nic->wakes.load();
     const std::lock_guard lock(nic->groups_mutex);
     for (Group* group : nic->groups) arm(*group);
     return key;
@@ -52,16 +52,16 @@ void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     if (nic->leader.exchange(1) == 0) {
         lead(*nic, key, deadline);
     } else {
-        futex_wait(nic->rings, key, remaining_ns(deadline), false);
+        futex_wait(nic->wakes, key, remaining_ns(deadline), false);
     }
 }
 
 void sleep_end(NicContext* nic) { nic->sleepers.fetch_sub(1); }
 
 void wake(NicContext* nic) {
-    ring(*nic);
+    wake_sleepers(*nic);
     if (nic->leader.load() == 0) return;
-    nic->wake_bell.ring();
+    nic->wake_event.signal();
 }
 
 void drain_channel(NicContext& nic) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many answers frames get that belong to no connection: so many a second, and a few at once. Any host can
-// send such frames, with any sender's address. Used by Node and by acenic's engine process.
+// Limits the answers to frames that belong to no connection: so many a second, and a few at once. Any host can send
+// such frames, with any sender's address. Used by Node and by acenic's engine process.
 #pragma once
 
 #include <algorithm>

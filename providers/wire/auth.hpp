@@ -16,7 +16,7 @@ namespace viaduct::wire {
 // 32 hexadecimal digits, white space around them. False: they are not.
 bool read_key(const char* text, Key* out);
 
-// Of the direction from the link with the one pass to the link with the other.
+// The key of the direction from the link with `from_pass` to the link with `to_pass`.
 Key key_of_direction(const Key& common, uint64_t from_pass, uint64_t to_pass);
 
 // The tag of a frame with that header, whose pass does not count. The last bytes of its payload lie in `tail`.

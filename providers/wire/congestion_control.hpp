@@ -86,7 +86,7 @@ public:
     // needless: what it was for had arrived, and was only acknowledged late, by an end that waited for a processor.
     bool has_timed_out() const { return before_timeout_.has_value(); }
     void was_right() { before_timeout_.reset(); }
-    void was_in_vain() {
+    void was_spurious() {
         window_ = before_timeout_->window;
         threshold_ = before_timeout_->threshold;
         before_timeout_.reset();

@@ -173,7 +173,7 @@ bool Link::take_fast(const std::byte* frame, uint32_t length, const NicAddress& 
     if (load32(frame + kCheckAt) != crc32c(words, message, length)) return false;
     ++node_.counters_.frames_in;
     node_.counters_.bytes_in += kHeaderBytes + length;
-    heard_ = now;
+    received_at_ = now;
     out_.acknowledged_in_order(acknowledge, load32(frame + 20), now);
     if (!is_connected()) return true;
     in_.take_next(message, total, flags, now);

@@ -26,6 +26,14 @@ using IncomingId = uint64_t;
 // What the host calls its end of a connection.
 using Cookie = void*;
 
+// What a host is asked whether anything listens at a port: the number of the question within its attempt, and what
+// names the attempt, with bits that no host can guess without having seen them.
+struct Question {
+    LinkId link = 0;
+    uint32_t number = 0;
+    uint64_t nonce = 0;
+};
+
 class Outlet {
 public:
     // Room for a frame of `bytes` (at most max_frame), or null while the wire takes no more. What the medium
@@ -40,6 +48,13 @@ public:
     // together. The outlet releases that memory before the driver of the node releases its lock, so that it
     // cannot go away meanwhile. Only called when zero_copy_from() allows it.
     virtual void end_zero_copy(std::byte*, uint32_t, std::span<const Piece>, const NicAddress&) {}
+
+    // Asks the host of that address whether anything listens at its port. It answers only where nothing does, and
+    // where the medium carries that: the question is then one of next_refused(). Called for requests of client and
+    // server, and never with a key: a refusal carries no tag, and any host that sees the question can make one.
+    virtual void ask(const NicAddress&, const Question&) {}
+    // A question that a host has refused, each once. False: none more.
+    virtual bool next_refused(Question*) { return false; }
 
     // Frames wait for a process that should forward them and seems to have no processor: what comes for us
     // waits there as well, and no peer counts as silent meanwhile. Called when timers are due.
@@ -98,10 +113,10 @@ struct Work {
 };
 
 // Why a frame is dropped as not authentic.
-enum class Distrust : uint8_t {
-    no_tag,     // we have a key and it has not
-    other_key,  // its tag is not what our key makes of it
-    no_key,     // it has a key and we have not
+enum class AuthFailure : uint8_t {
+    no_tag,     // this end has a key, the frame no tag
+    other_key,  // its tag is not what this end's key makes of it
+    no_key,     // it has a tag, this end no key
 };
 
 class Host {
@@ -116,7 +131,7 @@ public:
     // are read before the call that drives the node is over, and once; retransmissions are copied, so that
     // memory that another thread changes meanwhile costs one frame and no more.
     virtual uint32_t lend_source(Cookie, uint32_t, uint32_t, uint32_t, Piece*) { return 0; }
-    virtual void finished(Cookie, uint32_t tag, Outcome) = 0;
+    virtual void on_finished(Cookie, uint32_t tag, Outcome) = 0;
 
     // ---- the peer's messages, one at a time: begin, place in rising order, then end or abandon
     virtual HostResult begin_message(Cookie, uint32_t total) = 0;
@@ -145,7 +160,7 @@ public:
     virtual void abandon_write(Cookie, const uint32_t* immediate) = 0;
     // Unreliable: a frame of one has arrived damaged, as far as its header can be read. Nothing was
     // written.
-    virtual void damaged_write(Cookie) {}
+    virtual void on_damaged_write(Cookie) {}
 
     // ---- the peer's reads and atomics
     // Permission for the whole range; then pieces are read, again for retransmissions.
@@ -158,21 +173,21 @@ public:
 
     // ---- connecting
     // A request for a listener, which is used up by it. Answer by Node::accept or Node::reject, now or later.
-    virtual void incoming(Cookie listener, IncomingId, const EndAddress& remote, const ViTraits&) = 0;
+    virtual void on_incoming(Cookie listener, IncomingId, const EndAddress& remote, const ViTraits&) = 0;
     // The attempt has succeeded. Nothing is delivered before Node::start.
-    virtual void connected(Cookie, const ViTraits& remote) = 0;
+    virtual void on_connected(Cookie, const ViTraits& remote) = 0;
     // It has failed; the link is closed. timeout, rejected, no_match, mismatch_*.
-    virtual void failed(Cookie, Status) = 0;
+    virtual void on_failed(Cookie, Status) = 0;
     // The connection is over; only Node::disconnect is of use now.
-    virtual void ended(Cookie, Ended) = 0;
+    virtual void on_ended(Cookie, Ended) = 0;
 
     // ---- for statistics: what happens silently (Counters has the same for all links together)
-    virtual void sent_again(Cookie) {}  // a frame
-    virtual void not_used(Cookie) {}  // a frame that had come before, or a message that was lost (Unreliable)
+    virtual void on_retransmitted(Cookie) {}  // a frame
+    virtual void on_dropped(Cookie) {}        // a frame that had come before, or a message that was lost (Unreliable)
     // A host sends another version of the format, or frames that are not authentic. Reported now and then, not for
     // each.
-    virtual void other_version(const NicAddress&, uint8_t) {}
-    virtual void distrusted(const NicAddress&, Distrust) {}
+    virtual void on_other_version(const NicAddress&, uint8_t) {}
+    virtual void on_auth_failure(const NicAddress&, AuthFailure) {}
 
 protected:
     ~Host() = default;
@@ -202,6 +217,9 @@ struct Tuning {
     Time first_try = 10'000'000;  // connecting: between two tries, doubling up to max_try
     Time max_try = 100'000'000;
     Time no_match_grace = 100'000'000;  // a peer that answers no-match for so long has no waiter (docs/decisions.md)
+    Time no_match_silence = 1'000'000'000;  // so has one that answers no-match and then nothing for so long
+    uint32_t refusals = 2;  // and a host whose port refuses so many questions,
+    Time refusal_grace = 1'000'000'000;  // the last one so long after the first: a daemon may be starting meanwhile
     Time request_silence = 500'000'000;  // a request that is not repeated for so long is handed out no more
     Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up
     Time accept_timeout = 1'000'000'000;
@@ -233,7 +251,7 @@ struct Counters {
     uint64_t resets_out = 0, resets_in = 0, requests_ignored = 0, outlet_full = 0;
     uint64_t challenges = 0;       // resets out of sequence, asked back
     uint64_t answers_withheld = 0;  // by the limit
-    uint64_t distrusted = 0, other_version = 0;
+    uint64_t not_authentic = 0, other_version = 0;
 };
 
 }  // namespace viaduct::wire

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Life and end of a link; its beginning is in link_connect.cpp.
+// Life of a link; its beginning is in link_connect.cpp, its end in link_end.cpp.
 #include "providers/wire/link.hpp"
 
 #include <algorithm>
@@ -44,9 +44,12 @@ void Link::claim(LinkId id, Cookie cookie) {
     peer_nonce_ = 0;
     first_sequence_ = static_cast<uint32_t>(node_.draw());
     tries_ = arrived_ = path_ = 0;
+    refusals_ = next_refusal_ = 0;
+    late_question_ = kNoQuestion;
+    late_refused_ = false;
     peer_max_frame_ = kMaxFrame;
     peer_window_ = kMostInFlight;
-    peer_known_ = parted_ = false;
+    peer_known_ = parted_ = pending_ = false;
     deadline_ = next_try_ = no_match_since_ = ack_due_ = kNoTime;
     interval_ = node_.tuning_.first_try;
     reason_ = Reason::disconnected;
@@ -77,7 +80,7 @@ void Link::report(LinkReport* out) const {
     out->in_flight = out_.in_flight();
     out->work_open = out_.work_open();
     out->round_trip = out_.round_trip();
-    out->heard = heard_;
+    out->received_at = received_at_;
     out->progressed = out_.progressed();
     out->awake = node_.awake_since_;
 }
@@ -181,7 +184,7 @@ Time Link::own_deadline() const {
             return std::min(next_try_, deadline_);
         case LinkState::connected:
             if (parted_) return kNoTime;
-            return std::min({ack_due_, out_.deadline(), said_ + quiet_, heard_ + silence_});
+            return std::min({ack_due_, out_.deadline(), sent_at_ + quiet_, received_at_ + silence_});
     }
     return kNoTime;
 }
@@ -209,18 +212,18 @@ void Link::on_time(Time now) {
 }
 
 void Link::on_life(Time now) {
-    if (now - std::max(heard_, node_.awake_since_) >= silence_ || !out_.on_time(now)) {
-        const bool silent = now - heard_ >= silence_;
+    if (now - std::max(received_at_, node_.awake_since_) >= silence_ || !out_.on_time(now)) {
+        const bool silent = now - received_at_ >= silence_;
         out_.give_up();
         end(silent ? Ended::lost : Ended::gave_up, true, Reason::gave_up, 0, now);
         return;
     }
-    if (now >= heard_ + silence_)
-        heard_ = node_.awake_since_;  // we were not running: its frames may be waiting
+    if (now >= received_at_ + silence_)
+        received_at_ = node_.awake_since_;  // we were not running: its frames may be waiting
     if (ack_due_ <= now) send_selective(Kind::acknowledge, now);
-    if (now - said_ < quiet_) return;
+    if (now - sent_at_ < quiet_) return;
     send_selective(Kind::keep_alive, now);
-    said_ = now;  // also when the outlet is full: not again at once
+    sent_at_ = now;  // also when the outlet is full: not again at once
     choose_quiet();
 }
 
@@ -279,8 +282,7 @@ void Link::on_reset(const Frame& f, Time now) {
     if (state_ == LinkState::connected) return end(Ended::lost, false, Reason::broken, 0, now);
     if (state_ == LinkState::closing) return release();
     if (state_ == LinkState::accepting) return fail(Status::timeout, now);
-    peer_known_ = false;
-    peer_ = remote_.host;
+    release_peer();
 }
 
 // Of a frame to the peer that is no more than a header.
@@ -304,7 +306,7 @@ void Link::on_connected_frame(const Frame& f, Time now) {
         ++node_.counters_.wrong_state;
         return;
     }
-    heard_ = now;
+    received_at_ = now;
     const bool plain = f.header.kind == Kind::acknowledge || f.header.kind == Kind::keep_alive;
     if (plain) {
         const Selective s = read_selective(f);
@@ -315,100 +317,6 @@ void Link::on_connected_frame(const Frame& f, Time now) {
     }
     // What has been acknowledged may have shortened the time that the rest is waited for.
     if (is_connected()) arm(out_.deadline());
-}
-
-// ---- the end
-
-void Link::end(Ended why, bool tell_peer, Reason reason, uint32_t message, Time now) {
-    if (!is_connected()) return;
-    const Cookie cookie = cookie_;
-    if (why != Ended::refused_here) in_.end(true);  // what the host refused it has settled itself
-    in_.end(false);
-    if (tell_peer) close(reason, message, now);
-    cookie_ = nullptr;
-    node_.host_.ended(cookie, why);
-    if (!tell_peer) release();
-}
-
-void Link::disconnect(Time now) {
-    switch (state_) {
-        case LinkState::closed:
-        case LinkState::closing:
-            return;
-        case LinkState::requesting:
-            withdraw();
-            return release();
-        case LinkState::accepting:
-        case LinkState::peering:
-            if (peer_known_) reset_peer();
-            return release();
-        case LinkState::connected:
-            break;
-    }
-    in_.end(false);
-    close(Reason::disconnected, 0, now);
-    cookie_ = nullptr;
-    rearm(now);
-}
-
-// Tells the peer until it has heard it. What we have received is acknowledged with it.
-void Link::close(Reason reason, uint32_t message, Time now) {
-    state_ = LinkState::closing;
-    ++node_.closes_open_;
-    reason_ = reason;
-    reason_message_ = message;
-    deadline_ = now + node_.tuning_.close_linger;
-    interval_ = node_.tuning_.first_try;
-    send_disconnect(now);
-}
-
-void Link::announce_close(Time now) {
-    if (is_connected()) disconnect(now);
-}
-
-void Link::send_disconnect(Time now) {
-    next_try_ = now + interval_;
-    interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
-    std::byte* frame = begin_frame(kHeaderBytes + kEndingBytes);
-    if (frame == nullptr) return;
-    write_ending(frame + kHeaderBytes, {reason_, reason_message_});
-    end_frame(frame, header(Kind::disconnect, kEndingBytes), now);
-}
-
-void Link::on_disconnect(const Frame& f, Time now) {
-    if ((state_ == LinkState::accepting || state_ == LinkState::peering) && peer_known_)
-        become_connected(now);
-    if (!is_connected() && state_ != LinkState::closing) return;
-    node_.bare(Kind::disconnected, peer_, own_numbers());
-    if (state_ == LinkState::closing) return release();
-    out_.on_acknowledge(f.header, nullptr, now);
-    if (!is_connected()) return;
-    const Ending e = read_ending(f);
-    Ended why = Ended::lost;
-    switch (e.reason) {
-        case Reason::no_receive:
-        case Reason::bad_receive:
-            out_.refused(e.message, Outcome::receive_refused);
-            why = Ended::refused_ours;
-            break;
-        case Reason::not_permitted:
-            out_.refused(e.message, Outcome::not_permitted);
-            why = Ended::refused_ours;
-            break;
-        case Reason::disconnected:
-            why = Ended::by_peer;
-            // It may leave while this end's program still waits to be told that it is connected.
-            parted_ = !in_.is_started();
-            if (parted_) return;
-            break;
-        case Reason::gave_up:  // it has heard nothing of us: nor has it what is not acknowledged
-            out_.give_up();
-            break;
-        case Reason::protocol:
-        case Reason::broken:
-            break;
-    }
-    end(why, false, Reason::disconnected, 0, now);
 }
 
 }  // namespace viaduct::wire

@@ -53,6 +53,8 @@ public:
     bool has_asked(const NicAddress& peer, uint64_t nonce) const {
         return (state_ == LinkState::requesting || state_ == LinkState::peering) && peer == peer_ && nonce == nonce_;
     }
+    // The host has refused one of our questions whether anything listens at its port.
+    void on_refused(const Question&, Time now);
     void on_frame(const Frame&, const NicAddress& from, Time now);
     // fast_path.cpp. False: a condition of the fast path does not hold, and nothing has changed.
     bool post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate, Time now);
@@ -111,6 +113,12 @@ private:
     void become_connected(Time now);
     void learn(const Connect&, LinkId source);
     void withdraw();
+    bool asks() const { return state_ == LinkState::requesting && !node_.is_keyed(); }
+    bool is_refused() const { return refusals_ >= node_.tuning_.refusals; }
+    Time refusal_counts_from() const;
+    bool is_left_without_match(Time now) const;
+    void clear_refusals();
+    void release_peer();
     void reset_peer();
 
     // link.cpp
@@ -145,10 +153,17 @@ private:
     uint32_t path_ = 0;     // size of ours that is known to have arrived; 0: not yet
     uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kMostInFlight;
     bool peer_known_ = false;
+    bool pending_ = false;  // a program has our request, and has not decided
     Time deadline_ = kNoTime, next_try_ = kNoTime, interval_ = 0, no_match_since_ = kNoTime;
+    static constexpr uint32_t kNoQuestion = UINT32_MAX;
+    // Questions that the peer's host has refused since it last answered: how many, since when, and which may be the
+    // next; which one was the first to be asked when refusals count, and whether it or a later one was refused.
+    uint32_t refusals_ = 0, next_refusal_ = 0, late_question_ = kNoQuestion;
+    bool late_refused_ = false;
+    Time refused_since_ = 0;
 
     // life
-    Time heard_ = 0, said_ = 0, ack_due_ = kNoTime;
+    Time received_at_ = 0, sent_at_ = 0, ack_due_ = kNoTime;
     Time silence_ = 0;  // of the peer: after so much of it, it is dead
     Time quiet_ = 0;    // so long after it has said something a link says that it lives
     bool parted_ = false;  // the peer has disconnected before start(): what is held comes first
@@ -166,7 +181,7 @@ private:
 inline void Link::note_said(uint32_t bytes, Time now) {
     ++node_.counters_.frames_out;
     node_.counters_.bytes_out += bytes;
-    said_ = now;
+    sent_at_ = now;
     // Every frame acknowledges; only a gap needs a frame of its own to tell of it.
     if (is_connected() && !in_.has_early()) drop_ack();
 }

@@ -17,7 +17,7 @@ namespace viaduct::wire {
 namespace {
 
 // Jumbo frames with a tunnel in between, Ethernet, Ethernet under UDP, tunnels, IPv6's least, IPv4's least.
-constexpr uint32_t kRungs[] = {8900, 4056, 1486, 1460, 1380, 1220, kMinFrame};
+constexpr uint32_t kMtuSteps[] = {8900, 4056, 1486, 1460, 1380, 1220, kMinFrame};
 constexpr uint32_t kSmallest = kHeaderBytes + kConnectBytes;
 
 }  // namespace
@@ -137,23 +137,81 @@ void Link::try_again(Time now) {
         // Time in which we were not running does not count: the answer may be waiting.
         deadline_ = std::max(deadline_, node_.awake_since_ + accept_timeout());
     }
+    if (asks()) node_.take_refusals(now);
     if (now >= deadline_) {
         if (state_ == LinkState::accepting) reset_peer();
         if (state_ == LinkState::requesting) withdraw();
-        return fail(no_match_since_ != kNoTime ? Status::no_match : Status::timeout, now);
+        // A program that has the request may be deciding still, whatever has become of the port.
+        const bool unmatched = no_match_since_ != kNoTime || (is_refused() && !pending_);
+        return fail(unmatched ? Status::no_match : Status::timeout, now);
+    }
+    if (is_left_without_match(now)) {
+        withdraw();  // what listens there may have begun a moment ago
+        return fail(Status::no_match, now);
     }
     if (next_try_ != kNoTime && now < next_try_) return;
+    // One that has matched us and says nothing more has ended: the place is free for the next one.
+    const Time last_sign = std::max(received_at_, node_.awake_since_);
+    if (state_ == LinkState::peering && peer_known_ && now - last_sign >= accept_timeout()) release_peer();
     // Answers that are due soon are worth asking for often; silence is not.
     next_try_ = now + interval_;
-    if (no_match_since_ == kNoTime) interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
+    const bool awaits_match = no_match_since_ != kNoTime && now - no_match_since_ < node_.tuning_.no_match_grace;
+    if (!awaits_match) interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
+    const bool is_late = refusals_ != 0 && now >= refusal_counts_from();
+    if (is_late && late_question_ == kNoQuestion) {
+        late_question_ = tries_;
+        next_try_ = now + node_.tuning_.first_try;  // its answer is due soon
+    }
+    if (refusals_ != 0 && !is_late) next_try_ = std::min(next_try_, refusal_counts_from());
     // Silence means that no peer was there, or that large frames do not pass. An end that gets more than one size
     // answers the first, which is the largest.
     const uint32_t most = probe_bytes();
+    // The question goes first: hosts refuse so many frames a second and no more. While all is refused, one size is
+    // enough.
+    const bool refused = refusals_ != 0 && next_refusal_ == tries_;
+    if (asks()) node_.outlet_.ask(peer_, {id_, tries_, nonce_});
     send_try(most, now);
-    if (path_ == 0 && tries_ != 0)
-        for (const uint32_t rung : kRungs)
-            if (rung < most) send_try(rung, now);
+    if (path_ == 0 && tries_ != 0 && !refused)
+        for (const uint32_t step : kMtuSteps)
+            if (step < most) send_try(step, now);
     ++tries_;
+}
+
+// Where nothing listens at the port of the host, no program waits, or a daemon is starting. So a refusal counts when it
+// is one of a question that was asked so long after the first that was refused, and nothing has answered since. A
+// program that has the request may accept it for longer, though no copy reaches it.
+Time Link::refusal_counts_from() const {
+    const Time grace = pending_ ? 2 * node_.tuning_.stale_incoming : node_.tuning_.refusal_grace;
+    return std::max(refused_since_, node_.awake_since_) + grace;
+}
+
+// The host refuses, or it has said no-match and then nothing more: a requester without a deadline asks again then.
+bool Link::is_left_without_match(Time now) const {
+    if (state_ != LinkState::requesting) return false;
+    if (is_refused() && late_refused_) return true;
+    return no_match_since_ != kNoTime &&
+           now - std::max(no_match_since_, node_.awake_since_) >= node_.tuning_.no_match_silence;
+}
+
+void Link::on_refused(const Question& q, Time now) {
+    if (!asks() || q.nonce != nonce_ || q.number < next_refusal_ || q.number >= tries_) return;
+    if (refusals_++ == 0) refused_since_ = now;
+    next_refusal_ = q.number + 1;
+    late_refused_ = late_refused_ || q.number >= late_question_;
+}
+
+void Link::clear_refusals() {
+    refusals_ = 0;
+    next_refusal_ = tries_;
+    late_question_ = kNoQuestion;
+    late_refused_ = false;
+}
+
+// Peer to peer: requests go to the host again, where another program may answer.
+void Link::release_peer() {
+    peer_known_ = pending_ = false;
+    peer_nonce_ = 0;
+    peer_ = remote_.host;
 }
 
 // A host that keeps the request need not look for a listener.
@@ -162,18 +220,18 @@ void Link::withdraw() { node_.answer(Kind::withdraw, peer_, 0, 0, {nonce_, 0, 0}
 void Link::fail(Status why, Time) {
     const Cookie cookie = cookie_;
     release();
-    if (cookie != nullptr) node_.host_.failed(cookie, why);
+    if (cookie != nullptr) node_.host_.on_failed(cookie, why);
 }
 
 void Link::become_connected(Time now) {
     if (path_ == 0) path_ = safe_bytes();  // data came before the confirm
     state_ = LinkState::connected;
-    heard_ = now;
-    said_ = now;
+    received_at_ = now;
+    sent_at_ = now;
     ack_due_ = kNoTime;
     const uint32_t most = std::min(node_.tuning_.max_frame, peer_max_frame_);
     out_.set_path(std::clamp(path_, kMinFrame, most), std::min(node_.tuning_.window, peer_window_));
-    node_.host_.connected(cookie_, remote_traits_);
+    node_.host_.on_connected(cookie_, remote_traits_);
     wake();
 }
 
@@ -199,7 +257,7 @@ void Link::on_accept(const Frame& f, const NicAddress& from, Time now) {
     // comes.
     if (is_connected() && peer_nonce_ != 0) {
         arrived_ = std::max(arrived_, f.bytes);
-        heard_ = now;
+        received_at_ = now;
         send_confirm(now);
         rearm(now);
     }
@@ -217,7 +275,7 @@ void Link::on_confirm(const Frame& f, Time now) {
         become_connected(now);
     }
     if (!is_connected()) return;
-    heard_ = now;
+    received_at_ = now;
     // Of several sizes of the accept a larger one may be confirmed later, or after data that came first.
     path_ = std::max<uint32_t>(path_, std::clamp<uint32_t>(a.arrived, kMinFrame, kMaxFrame));
     out_.raise_path(std::min({path_, node_.tuning_.max_frame, peer_max_frame_}));
@@ -236,7 +294,9 @@ void Link::on_answer(const Frame& f, Time now) {
         return fail(mismatch ? why : Status::rejected, now);
     }
     path_ = std::max<uint32_t>(path_, std::clamp<uint32_t>(a.arrived, kMinFrame, kMaxFrame));
-    if (f.header.kind == Kind::pending) {
+    clear_refusals();
+    pending_ = f.header.kind == Kind::pending;
+    if (pending_) {
         no_match_since_ = kNoTime;
         return;
     }
@@ -289,6 +349,7 @@ void Link::on_peer_request(const Frame& f, const Connect& c, const NicAddress& f
     arrived_ = std::max(arrived_, f.bytes);
     peer_nonce_ = c.nonce;
     peer_ = from;
+    received_at_ = now;
     learn(c, f.header.source);
     send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(probe_bytes(), arrived_), now);
     rearm(now);

@@ -196,10 +196,10 @@ void Node::on_unknown(const Frame& f, const NicAddress& from, Time now) {
 
 // ---- authenticity
 
-// With a key: only what is tagged with it. What belongs to a connection that is not here cannot be judged.
+// With a key: only what is tagged with it. A frame of a connection that is not here cannot be checked.
 bool Node::comes_from_peer(const Frame& f, const NicAddress& from, Time now) {
     const bool tagged = (f.header.flags & kFlagTagged) != 0;
-    Distrust why = Distrust::other_key;
+    AuthFailure why = AuthFailure::other_key;
     if (tagged && is_keyed()) {
         if (!is_of_connection(f.header.kind)) {
             if (tag_of(*tuning_.key, f.header, 0, f.fields) == f.header.pass) return true;
@@ -212,12 +212,12 @@ bool Node::comes_from_peer(const Frame& f, const NicAddress& from, Time now) {
     } else if (tagged == is_keyed()) {
         return true;
     } else {
-        why = tagged ? Distrust::no_key : Distrust::no_tag;
+        why = tagged ? AuthFailure::no_key : AuthFailure::no_tag;
     }
-    ++counters_.distrusted;
-    if (now >= told_distrust_) {
-        told_distrust_ = now + tuning_.tell_again;
-        host_.distrusted(from, why);
+    ++counters_.not_authentic;
+    if (now >= next_auth_failure_report_) {
+        next_auth_failure_report_ = now + tuning_.tell_again;
+        host_.on_auth_failure(from, why);
     }
     return false;
 }
@@ -233,9 +233,9 @@ void Node::on_strange_version(std::span<const std::byte> bytes, const NicAddress
         outlet_.end_frame(frame, kVersionAnswerBytes, from);
         ++counters_.frames_out;
     }
-    if (now < told_version_) return;
-    told_version_ = now + tuning_.tell_again;
-    host_.other_version(from, load8(bytes.data()));
+    if (now < next_version_report_) return;
+    next_version_report_ = now + tuning_.tell_again;
+    host_.on_other_version(from, load8(bytes.data()));
 }
 
 // Our own request comes back with it: a sender that has not seen it cannot end it.
@@ -245,9 +245,9 @@ void Node::on_version_answer(std::span<const std::byte> bytes, const NicAddress&
     Link* link = find(a.source);
     if (link == nullptr || !link->has_asked(from, a.nonce)) return;
     ++counters_.other_version;
-    if (now >= told_version_) {
-        told_version_ = now + tuning_.tell_again;
-        host_.other_version(from, a.version);
+    if (now >= next_version_report_) {
+        next_version_report_ = now + tuning_.tell_again;
+        host_.on_other_version(from, a.version);
     }
     link->fail(Status::version, now);
 }
@@ -255,7 +255,14 @@ void Node::on_version_answer(std::span<const std::byte> bytes, const NicAddress&
 // Other damaged frames are not reported (spec/reliability 6.2, spec/errors 8); reliable levels get them again.
 void Node::on_damaged_write(const Header& h, const NicAddress& from) {
     const Link* link = find(h.destination);
-    if (link != nullptr && link->is_unreliable_end_of(h, from)) host_.damaged_write(link->cookie());
+    if (link != nullptr && link->is_unreliable_end_of(h, from)) host_.on_damaged_write(link->cookie());
+}
+
+// The questions of attempts that hosts have refused.
+void Node::take_refusals(Time now) {
+    Question q;
+    while (outlet_.next_refused(&q))
+        if (Link* link = find(q.link)) link->on_refused(q, now);
 }
 
 // ---- driving

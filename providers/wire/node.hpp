@@ -35,7 +35,7 @@ struct LinkReport {
     uint32_t window = 0, in_flight = 0;
     uint32_t work_open = 0;
     Time round_trip = 0;
-    Time heard = 0;
+    Time received_at = 0;
     Time progressed = 0;  // when the peer has acknowledged something, or what is in flight began
     Time awake = 0;       // since when silence counts
 };
@@ -120,7 +120,7 @@ private:
     struct Incoming {
         IncomingId id = 0;
         Request request;
-        Time heard = 0;
+        Time received_at = 0;
         bool withdrawn = false;  // its requester has said that it waits no longer
     };
     // Requests that are decided: late copies of them are not new ones.
@@ -152,6 +152,7 @@ private:
     void on_peer_request(const Frame&, const NicAddress& from, Time now);
     void on_unknown(const Frame&, const NicAddress& from, Time now);
     void on_damaged_write(const Header&, const NicAddress& from);
+    void take_refusals(Time now);
     void answer(Kind, const NicAddress& to, LinkId destination, uint64_t pass, const Answer&);
     void bare(Kind, const NicAddress& to, const Header&);
     void remember(uint64_t nonce, const NicAddress& from, bool rejected);
@@ -179,7 +180,7 @@ private:
     // could seem silent.
     Time awake_since_ = 0, last_advance_ = 0;
     AnswerRate answers_;
-    Time told_version_ = 0, told_distrust_ = 0;  // when the host may be told of such things again
+    Time next_version_report_ = 0, next_auth_failure_report_ = 0;  // the host is told of one again then
 };
 
 }  // namespace viaduct::wire

@@ -19,6 +19,7 @@ constexpr uint32_t kMaxIncomings = 1024;
 
 uint32_t Node::listen(const EndAddress& local, Cookie cookie, Time now) {
     if (listeners_.size() >= kMaxListeners) return 0;
+    incomings_.reserve(incomings_.size() + listeners_.size() + 1);  // no frame that comes needs memory
     const auto id = static_cast<uint32_t>(next_listener_);
     Request request;
     if (has_room_for_incoming(now) && pending_.take(local, now, &request)) {
@@ -64,9 +65,12 @@ LinkId Node::accept(IncomingId id, Cookie cookie, const ViTraits& traits, Time n
     const Request& request = incoming.request;
     const Time limit = request.fields.attended ? std::max(tuning_.stale_incoming, tuning_.attended_silence)
                                                   : tuning_.stale_incoming;
-    const bool stale = incoming.withdrawn || now - std::max(incoming.heard, awake_since_) > limit;
+    const bool stale = incoming.withdrawn || now - std::max(incoming.received_at, awake_since_) > limit;
     Link* link = stale ? nullptr : take_link(cookie);
-    if (!stale && link == nullptr) *why = Status::out_of_resources;
+    if (!stale && link == nullptr) {
+        *why = Status::out_of_resources;  // the request goes on waiting
+        return 0;
+    }
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
     remember(request.fields.nonce, request.from, link == nullptr);
     if (link == nullptr) return 0;
@@ -90,7 +94,8 @@ void Node::reject(IncomingId id, Time) {
 bool Node::still_waits(IncomingId id, Time now) {
     const Incoming* incoming = find_incoming(id);
     if (incoming == nullptr) return false;
-    if (!incoming->withdrawn && now - std::max(incoming->heard, awake_since_) <= tuning_.request_silence) return true;
+    if (!incoming->withdrawn && now - std::max(incoming->received_at, awake_since_) <= tuning_.request_silence)
+        return true;
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
     return false;
 }
@@ -111,7 +116,7 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     const Answer back{c.nonce, 0, static_cast<uint16_t>(f.bytes)};
     for (Incoming& i : incomings_) {
         if (i.request.fields.nonce != c.nonce || !(i.request.from == from)) continue;
-        i.heard = now;
+        i.received_at = now;
         i.request.arrived = std::max(i.request.arrived, f.bytes);
         return answer(Kind::pending, from, f.header.source, c.pass, back);
     }
@@ -146,7 +151,7 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
 bool Node::has_room_for_incoming(Time now) {
     if (incomings_.size() < kMaxIncomings) return true;
     std::erase_if(incomings_, [&](const Incoming& i) {  // requesters that gave up make room
-        return now - i.heard > 10 * tuning_.stale_incoming;
+        return now - i.received_at > 10 * tuning_.stale_incoming;
     });
     return incomings_.size() < kMaxIncomings;
 }
@@ -156,7 +161,7 @@ void Node::tell_host(Cookie listener, const Request& request, Time now) {
     incomings_.push_back({id, request, now, false});
     answer(Kind::pending, request.from, request.source, request.fields.pass,
            {request.fields.nonce, 0, static_cast<uint16_t>(request.arrived)});
-    host_.incoming(listener, id, request.fields.local, request.fields.traits);
+    host_.on_incoming(listener, id, request.fields.local, request.fields.traits);
 }
 
 // The requester waits no longer. A program that has been told of it is told so when it accepts.

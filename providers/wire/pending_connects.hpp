@@ -23,8 +23,8 @@ struct Request {
 
 class PendingConnects {
 public:
-    // grace: how long one can be taken. After forget without a copy its requester has left.
-    PendingConnects(uint32_t most, Time grace, Time forget) : most_(most), grace_(grace), forget_(forget) {
+    // grace: how long one can be taken. expiry: after so long without another copy its requester has left.
+    PendingConnects(uint32_t most, Time grace, Time expiry) : most_(most), grace_(grace), expiry_(expiry) {
         pending_.reserve(most);
     }
 
@@ -34,12 +34,12 @@ public:
             return k.request.fields.nonce == request.fields.nonce && k.request.from == request.from;
         });
         if (same != pending_.end()) {
-            same->heard = now;
+            same->received_at = now;
             same->request.arrived = std::max(same->request.arrived, request.arrived);
             return;
         }
         if (most_ == 0) return;
-        std::erase_if(pending_, [&](const Pending& k) { return now - k.heard > forget_; });
+        std::erase_if(pending_, [&](const Pending& k) { return now - k.received_at > expiry_; });
         if (pending_.size() == most_) pending_.erase(pending_.begin());
         pending_.push_back({request, now, now});
     }
@@ -67,11 +67,11 @@ public:
 private:
     struct Pending {
         Request request;
-        Time since = 0, heard = 0;  // first copy, last copy
+        Time since = 0, received_at = 0;  // first copy, last copy
     };
 
     uint32_t most_;
-    Time grace_, forget_;
+    Time grace_, expiry_;
     std::vector<Pending> pending_;  // oldest first
 };
 

@@ -55,7 +55,7 @@ Selective Receiver::selective() const {
 
 void Receiver::note_duplicate() {
     ++link_.node().counters_.duplicates;
-    link_.node().host_.not_used(link_.cookie());
+    link_.node().host_.on_dropped(link_.cookie());
 }
 
 void Receiver::on_frame(const Frame& f, Time now) {
@@ -279,7 +279,7 @@ void Receiver::place(const Frame& f, Time now) {
 void Receiver::abandon() {
     if (current_.phase == Phase::none) return;
     ++link_.node().counters_.messages_lost;
-    link_.node().host_.not_used(link_.cookie());
+    link_.node().host_.on_dropped(link_.cookie());
     if (current_.phase == Phase::message) link_.node().host_.abandon_message(link_.cookie());
     if (current_.phase == Phase::write)
         link_.node().host_.abandon_write(link_.cookie(), current_.immediate_or_null());

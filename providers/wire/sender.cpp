@@ -11,11 +11,6 @@ namespace viaduct::wire {
 
 namespace {
 
-// How much later a frame may arrive than one sent after it before it counts as lost.
-constexpr Time kReordering = 50'000;
-
-bool is_answered(Operation operation) { return operation >= Operation::read; }
-
 Kind kind_of(Operation operation) {
     switch (operation) {
         case Operation::send:
@@ -46,7 +41,7 @@ void Sender::begin(uint32_t first_sequence, bool reliable) {
     frame_bytes_ = kMinFrame;
     most_in_flight_ = 1;
     posted_ = begun_ = finished_ = receives_ = answers_open_ = 0;
-    owed_ = owed_begun_ = owed_done_ = 0;
+    responses_due_ = responses_begun_ = responses_done_ = 0;
     una_ = next_ = recovery_end_ = first_lost_hint_ = first_sequence;
     in_flight_ = lost_ = sacked_ = again_ = credit_ = 0;
     delivered_ = timer_from_ = stalled_from_ = 0;
@@ -79,26 +74,26 @@ bool Sender::post(const Work& work) {
 }
 
 bool Sender::respond_read(const ReadRequest& r) {
-    if (owed_ - owed_done_ == kMaxReads) return false;
-    Response& response = this->response(owed_);
+    if (responses_due_ - responses_done_ == kMaxReads) return false;
+    Response& response = this->response(responses_due_);
     response = Response{};
     response.number = r.number;
     response.handle = r.handle;
     response.total = r.total;
     response.address = r.address;
-    ++owed_;
+    ++responses_due_;
     link_.wake();
     return true;
 }
 
 bool Sender::respond_atomic(uint32_t number, uint64_t value) {
-    if (owed_ - owed_done_ == kMaxReads) return false;
-    Response& response = this->response(owed_);
+    if (responses_due_ - responses_done_ == kMaxReads) return false;
+    Response& response = this->response(responses_due_);
     response = Response{};
     response.is_atomic = true;
     response.number = number;
     response.value = value;
-    ++owed_;
+    ++responses_due_;
     link_.wake();
     return true;
 }
@@ -115,13 +110,13 @@ bool Sender::waits_for_credit(const Open& o) const {
 // The next new frame, in order: responses to the peer, then our own work. Changes nothing.
 bool Sender::next_record(Record* r) {
     *r = Record{};
-    if (owed_begun_ != owed_) {
-        const Response& owe = response(owed_begun_);
-        r->kind = owe.is_atomic ? Kind::atomic_data : Kind::read_data;
-        r->item = owed_begun_;
-        r->offset = owe.sent;
-        r->bytes = static_cast<uint16_t>(owe.is_atomic ? 0 : std::min(owe.total - owe.sent, room(r->kind)));
-        r->last = owe.is_atomic || owe.sent + r->bytes == owe.total;
+    if (responses_begun_ != responses_due_) {
+        const Response& answer = response(responses_begun_);
+        r->kind = answer.is_atomic ? Kind::atomic_data : Kind::read_data;
+        r->item = responses_begun_;
+        r->offset = answer.sent;
+        r->bytes = static_cast<uint16_t>(answer.is_atomic ? 0 : std::min(answer.total - answer.sent, room(r->kind)));
+        r->last = answer.is_atomic || answer.sent + r->bytes == answer.total;
         return true;
     }
     if (begun_ == posted_) return false;
@@ -148,12 +143,12 @@ bool Sender::next_record(Record* r) {
 void Sender::note_sent(const Record& r) {
     const uint32_t sequence = next_++;
     if (r.kind == Kind::read_data || r.kind == Kind::atomic_data) {
-        Response& owe = response(r.item);
-        owe.sent += r.bytes;
+        Response& answer = response(r.item);
+        answer.sent += r.bytes;
         if (!r.last) return;
-        owe.all_sent = true;
-        owe.end_sequence = sequence + 1;
-        ++owed_begun_;
+        answer.all_sent = true;
+        answer.end_sequence = sequence + 1;
+        ++responses_begun_;
         return;
     }
     Open& o = open(r.item);
@@ -197,7 +192,7 @@ Sender::Step Sender::send_lost(Time now) {
     if (first_time) ++again_;
     first_lost_hint_ = sequence + 1;
     ++link_.node().counters_.retransmitted;
-    link_.node().host_.sent_again(link_.cookie());
+    link_.node().host_.on_retransmitted(link_.cookie());
     return Step::sent;
 }
 
@@ -242,191 +237,24 @@ bool Sender::pump_unreliable(Time now) {
         if (step == Step::ended) ++begun_;
         if (begun_ != finished_) {
             const uint32_t tag = open(finished_++).work.tag;
-            link_.node().host_.finished(link_.cookie(), tag,
-                                        step == Step::ended ? Outcome::bad_source : Outcome::ok);
+            link_.node().host_.on_finished(link_.cookie(), tag,
+                                           step == Step::ended ? Outcome::bad_source : Outcome::ok);
             if (!link_.is_connected()) return true;
         }
     }
     return true;
 }
 
-// The peer has that frame: takes it out of all counts.
-void Sender::forget(Record& r, Time now) {
-    r.acked = true;
-    if (r.lost) {
-        in_vain_ |= !r.again;  // what counted as lost has arrived without having been sent again
-        r.lost = false;
-        --lost_;
-    } else {
-        --in_flight_;
-    }
-    const Time took = now - r.sent;
-    if (!r.again) {
-        sample_ = took;
-        delivered_ = std::max(delivered_, r.sent);
-    } else if (took >= round_trip_.smooth() / 2) {  // else it is the first copy that has arrived
-        delivered_ = std::max(delivered_, r.sent);
-    }
-}
-
-void Sender::note_credit(uint32_t credit) {
-    if (!before(credit_, credit)) return;
-    credit_ = credit;
-    if (has_to_send()) link_.wake();
-}
-
-void Sender::on_acknowledge(const Header& h, const Selective* selective, Time now) {
-    if (!reliable_) return;
-    note_credit(h.credit);
-    if (before(next_, h.acknowledge)) {
-        ++link_.node().counters_.protocol_errors;
-        return;
-    }
-    if (before(h.acknowledge, una_)) return;
-    const uint32_t open_before = in_flight_ + lost_;
-    sample_ = -1;
-    in_vain_ = false;
-    for (; una_ != h.acknowledge; ++una_) {
-        Record& r = record(una_);
-        if (r.again) --again_;
-        if (r.acked) {
-            --sacked_;
-        } else {
-            forget(r, now);
-        }
-    }
-    if (selective != nullptr) {
-        const uint32_t told = next_ != una_ ? std::min(next_ - una_ - 1, kWindow) : 0;
-        for (uint32_t i = 0; i < told; ++i) {
-            Record& r = record(una_ + 1 + i);
-            if (!selective->has(i) || r.acked) continue;
-            forget(r, now);
-            ++sacked_;
-        }
-    }
-    const uint32_t newly = open_before - in_flight_ - lost_;
-    if (newly != 0) {
-        if (sample_ >= 0) round_trip_.sample(sample_);
-        round_trip_.progress();
-        settle_timeout();
-        congestion_.acknowledged(newly);
-        timer_from_ = stalled_from_ = now;
-    }
-    if (sacked_ != 0 || again_ != 0) find_losses();
-    finish_in_order();
-    release_responses();
-    if (has_to_send()) link_.wake();
-}
-
-// The first acknowledgement after a timeout shows whether there was need of it. If there was none, the rest is under
-// way as well; what is not is found lost by what arrives.
-void Sender::settle_timeout() {
-    if (!congestion_.has_timed_out()) return;
-    if (!in_vain_) return congestion_.was_right();
-    congestion_.was_in_vain();
-    for (uint32_t s = una_; lost_ != 0 && s != next_; ++s) {
-        Record& r = record(s);
-        if (!r.lost || r.again) continue;
-        r.lost = false;
-        --lost_;
-        ++in_flight_;
-    }
-}
-
-// A frame is lost when one that was sent clearly later has arrived.
-void Sender::find_losses() {
-    const Time slack = std::max(round_trip_.smooth() / 4, kReordering);
-    bool news = false;
-    for (uint32_t s = una_; s != next_; ++s) {
-        Record& r = record(s);
-        if (r.acked || r.lost || r.sent + slack >= delivered_) continue;
-        r.lost = true;
-        --in_flight_;
-        ++lost_;
-        if (!news) first_lost_hint_ = una_;
-        news = true;
-    }
-    if (!news) return;
-    ++link_.node().counters_.losses_seen;
-    if (!before(una_, recovery_end_)) {
-        congestion_.lost();
-        recovery_end_ = next_;
-    }
-}
-
-void Sender::finish_in_order() {
-    while (finished_ != posted_) {
-        const Open& o = open(finished_);
-        if (!o.all_sent) return;
-        if (is_answered(o.work.operation) ? !o.answered : before(una_, o.end_sequence)) return;
-        ++finished_;
-        link_.node().host_.finished(link_.cookie(), o.work.tag, Outcome::ok);
-        if (!link_.is_connected()) return;
-    }
-}
-
-void Sender::release_responses() {
-    while (owed_done_ != owed_begun_ && !before(una_, response(owed_done_).end_sequence)) ++owed_done_;
-}
-
-Sender::Open* Sender::open_answer(uint32_t number, bool atomic) {
-    if (number - finished_ >= posted_ - finished_) return nullptr;
-    Open& o = open(number);
-    if (!o.begun || o.answered || !is_answered(o.work.operation)) return nullptr;
-    return (o.work.operation != Operation::read) == atomic ? &o : nullptr;
-}
-
-bool Sender::take_read_data(const Frame& f, Time now) {
-    const ReadData d = read_read_data(f);
-    const uint32_t n = payload_bytes(f);
-    Open* o = open_answer(d.number, false);
-    if (o == nullptr || d.total != o->work.total || d.offset != o->result || n > d.total - d.offset)
-        return false;
-    if (n == 0 && d.total != 0) return false;
-    if (n != 0 && !link_.node().host_.place_result(link_.cookie(), o->work.tag, d.offset, payload_of(f), n)) {
-        refused(d.number, Outcome::bad_source);  // our own memory went away under the read
-        link_.end(Ended::bad_source, true, Reason::broken, 0, now);
-        return true;
-    }
-    o->result += n;
-    if (o->result != o->work.total) return true;
-    o->answered = true;
-    --answers_open_;
-    finish_in_order();
-    if (has_to_send()) link_.wake();
-    return true;
-}
-
-bool Sender::take_atomic_data(const Frame& f, Time now) {
-    const AtomicData d = read_atomic_data(f);
-    Open* o = open_answer(d.number, true);
-    if (o == nullptr) return false;
-    const auto value = d.value;
-    const auto narrow = static_cast<uint32_t>(value);
-    const auto* bytes = reinterpret_cast<const std::byte*>(
-        o->work.width == 4 ? static_cast<const void*>(&narrow) : static_cast<const void*>(&value));
-    if (!link_.node().host_.place_result(link_.cookie(), o->work.tag, 0, bytes, o->work.width)) {
-        refused(d.number, Outcome::bad_source);  // as under a read
-        link_.end(Ended::bad_source, true, Reason::broken, 0, now);
-        return true;
-    }
-    o->answered = true;
-    --answers_open_;
-    finish_in_order();
-    if (has_to_send()) link_.wake();
-    return true;
-}
-
 void Sender::refused(uint32_t number, Outcome outcome) {
     if (number != finished_ || finished_ == posted_) return;
     ++finished_;
-    link_.node().host_.finished(link_.cookie(), open(number).work.tag, outcome);
+    link_.node().host_.on_finished(link_.cookie(), open(number).work.tag, outcome);
 }
 
 void Sender::give_up() {
     if (finished_ == posted_ || !open(finished_).begun) return;
     const uint32_t tag = open(finished_++).work.tag;
-    link_.node().host_.finished(link_.cookie(), tag, Outcome::gave_up);
+    link_.node().host_.on_finished(link_.cookie(), tag, Outcome::gave_up);
 }
 
 Time Sender::deadline() const {

@@ -16,6 +16,9 @@ namespace viaduct::wire {
 
 class Link;
 
+// The peer sends data back.
+inline bool is_answered(Operation operation) { return operation >= Operation::read; }
+
 class Sender {
 public:
     explicit Sender(Link&);
@@ -96,7 +99,7 @@ private:
     bool takes_receive(const Work& w) const;
     bool waits_for_credit(const Open&) const;
     uint32_t room(Kind) const;
-    bool has_to_send() const { return lost_ != 0 || begun_ != posted_ || owed_begun_ != owed_; }
+    bool has_to_send() const { return lost_ != 0 || begun_ != posted_ || responses_begun_ != responses_due_; }
     bool next_record(Record*);
     void note_sent(const Record&);
     Step send_new(Time now);
@@ -105,7 +108,7 @@ private:
     bool may_lend(const Record&) const;
     bool write_fields(std::byte* at, const Record&, bool zero_copy);
     bool nothing_follows(const Record&) const;
-    void forget(Record&, Time now);
+    void mark_acked(Record&, Time now);
     void settle_timeout();
     void find_losses();
     void source_failed(Time now);
@@ -125,7 +128,7 @@ private:
     uint32_t posted_ = 0, begun_ = 0, finished_ = 0;  // numbers of work: begun_ is the one being cut
     uint32_t receives_ = 0;                           // peer receives that posted work takes
     uint32_t answers_open_ = 0;                       // reads and atomics begun and not answered
-    uint32_t owed_ = 0, owed_begun_ = 0, owed_done_ = 0;
+    uint32_t responses_due_ = 0, responses_begun_ = 0, responses_done_ = 0;
     uint32_t una_ = 0, next_ = 0;  // sequence: oldest the peer may not have, next to be used
     uint32_t in_flight_ = 0, lost_ = 0, sacked_ = 0, again_ = 0;
     uint32_t first_lost_hint_ = 0;
@@ -134,7 +137,7 @@ private:
     Time delivered_ = 0;  // latest sending time of a frame that has arrived
     Time timer_from_ = 0, stalled_from_ = 0;
     Time sample_ = -1;
-    bool in_vain_ = false;  // the acknowledgement being taken shows that a timeout was not needed
+    bool spurious_timeout_ = false;  // the acknowledgement being taken shows that a timeout was not needed
     Record failed_;  // whose memory could not be read
     RoundTrip round_trip_;
     Congestion congestion_;

@@ -23,8 +23,8 @@ bool Sender::nothing_follows(const Record& r) const {
         const Open& o = work_[r.item & work_mask_];
         return r.offset == 0 && takes_receive(o.work) && !before(o.receive_number, credit_);
     }
-    const bool is_owed = r.kind == Kind::read_data || r.kind == Kind::atomic_data;
-    return owed_ - owed_begun_ == (is_owed ? 1u : 0u) && posted_ - begun_ == (is_owed ? 0u : 1u);
+    const bool is_response = r.kind == Kind::read_data || r.kind == Kind::atomic_data;
+    return responses_due_ - responses_begun_ == (is_response ? 1u : 0u) && posted_ - begun_ == (is_response ? 0u : 1u);
 }
 
 // The payload of what is sent for the first time may stay where it is, if the peer will ask for it again when
@@ -40,9 +40,9 @@ bool Sender::write_fields(std::byte* at, const Record& r, bool zero_copy) {
     std::byte* const payload = at + field_bytes(r.kind);
     switch (r.kind) {
         case Kind::read_data: {
-            const Response& owe = response(r.item);
-            write_read_data(at, {owe.number, r.offset, owe.total});
-            return r.bytes == 0 || host.read_memory(link_.cookie(), owe.handle, owe.address + r.offset,
+            const Response& answer = response(r.item);
+            write_read_data(at, {answer.number, r.offset, answer.total});
+            return r.bytes == 0 || host.read_memory(link_.cookie(), answer.handle, answer.address + r.offset,
                                                     payload, r.bytes) == HostResult::ok;
         }
         case Kind::atomic_data:

@@ -34,6 +34,7 @@ std::vector<Case> long_ring_cases();
 std::vector<Case> memory_cases();
 std::vector<Case> table_cases();
 std::vector<Case> end_cases();
+std::vector<Case> descriptor_cases();
 std::vector<Case> on_demand_cases();
 std::vector<Case> half_open_cases();
 std::vector<Case> shortage_cases();
@@ -44,6 +45,9 @@ std::vector<Case> entry_cases();
 // The module under test, and the number of the round.
 extern const char* module;
 extern unsigned seed;
+
+// How often via has called VipConnectRequest and VipConnectPeerRequest in this process (half_open.cpp).
+extern unsigned client_requests, peer_requests;
 
 // Sends to and fro over via until the rings of both sides are open (damaged_ring.cpp).
 via::Lane* open_ring(Engine& e, int other);

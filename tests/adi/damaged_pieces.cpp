@@ -85,7 +85,7 @@ Damage damage(unsigned char* memory) {
 }
 
 void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle) {
-    via::vbuf* v = via::via_module.nic.buffers.get();
+    via::vbuf* v = via::via_module->nic.buffers.get();
     auto* p = via::packet_of<via::Control>(v);
     std::memset(static_cast<void*>(p), 0, sizeof *p);
     p->header.type = reply ? via::PacketType::reply : via::PacketType::request;
@@ -106,7 +106,7 @@ void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle)
     if (d.fetched) {
         auto* kept = new std::vector<protocol::WirePiece>(d.list);  // until the process ends
         const via::Registration* r =
-            via::via_module.nic.registrations.acquire(kept->data(), kept->size() * sizeof(protocol::WirePiece));
+            via::via_module->nic.registrations.acquire(kept->data(), kept->size() * sizeof(protocol::WirePiece));
         CHECK(r != nullptr);
         memory->address = reinterpret_cast<uintptr_t>(kept->data());
         rows[1] = r->handle[0];
@@ -117,7 +117,7 @@ void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle)
         bytes += d.list.size() * sizeof(protocol::WirePiece);
     }
     via::vbuf_init_sendrecv(v, bytes);
-    CHECK(via::viadev_post_send(via::connection_of(e.process(0)), v));
+    CHECK(via::post_packet(via::connection_of(e.process(0)), v));
 }
 
 // Rank 1 says one thing each round and makes no progress: its peer loses it, unless what it said was right.
@@ -134,7 +134,7 @@ void damaged_lists(Job& job) {
     Buffer buffer(layout);
     if (e.rank() == 1) {
         const via::Registration* r =
-            via::via_module.nic.registrations.acquire(buffer.memory.data(), buffer.memory.size());
+            via::via_module->nic.registrations.acquire(buffer.memory.data(), buffer.memory.size());
         CHECK(r != nullptr);
         const Damage d = damage(buffer.memory.data());
         if (reply) {

@@ -83,7 +83,7 @@ Damage damage() {
 }
 
 void write_damaged(Engine& e, via::Lane* c, const Damage& d) {
-    via::vbuf* v = via::via_module.nic.buffers.get();
+    via::vbuf* v = via::via_module->nic.buffers.get();
     CHECK(v != nullptr);
     std::memset(v->buffer, 0, 64);
     auto* p = reinterpret_cast<via::EagerInSlot*>(v->buffer + 64 - sizeof(SlotEnd) - sizeof(via::EagerInSlot));
@@ -104,7 +104,7 @@ void write_damaged(Engine& e, via::Lane* c, const Damage& d) {
     end->position = counts.next() + 1;
     via::vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->ring.remote + via::slot_end(via::kShort, counts.next()) - 64,
                         c->ring.remote_handle, v->buffer, v->handle, 64);
-    CHECK(via::viadev_post_rdma(c, v, &v->desc) == MPIP_SUCCESS);
+    CHECK(via::post_rdma(c, v, &v->desc) == MPIP_SUCCESS);
 }
 
 // Rank 1 writes one packet in each round and makes no progress: its peer fails it, unless the packet is valid.
@@ -138,7 +138,7 @@ void damaged_offer(Job& job) {
     job.barrier();
     if (e.rank() == 1) {
         via::Lane* c = via::connection_of(e.process(0));
-        via::vbuf* v = via::via_module.nic.buffers.get();
+        via::vbuf* v = via::via_module->nic.buffers.get();
         CHECK(v != nullptr);
         RingOffer* p = via::packet_of<RingOffer>(v);
         p->header.type = via::PacketType::ring_offer;
@@ -146,7 +146,7 @@ void damaged_offer(Job& job) {
         p->address = seed == 2 ? 4096 + 8 : seed == 3 ? UINT64_MAX - 63 : seed == 4 ? 0 : 4096;
         p->memhandle = seed == 5 ? 0 : 77;
         via::vbuf_init_sendrecv(v, sizeof(RingOffer));
-        CHECK(via::viadev_post_send(c, v));
+        CHECK(via::post_packet(c, v));
         while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
         ::_exit(0);
     }

@@ -45,6 +45,7 @@ void Engine::add_late() {
 
 void Engine::part_from(const std::vector<int>& ranks) {
     std::vector<process_t*> leaving;
+    leaving.reserve(ranks.size());
     for (const int rank : ranks) leaving.push_back(process(rank));
     struct protocol* module = leaving.front()->p_proto;
     const int count = static_cast<int>(leaving.size());

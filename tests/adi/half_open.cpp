@@ -29,7 +29,7 @@ VIP_VI_HANDLE make_spare(VIP_VI_HANDLE vi) {
     VIP_BOOLEAN sends, receives;
     VIP_VI_HANDLE spare = nullptr;
     CHECK(VipQueryVi(vi, &state, &attributes, &sends, &receives) == VIP_SUCCESS);
-    CHECK(VipCreateVi(via::via_module.nic.handle, &attributes, nullptr, nullptr, &spare) == VIP_SUCCESS);
+    CHECK(VipCreateVi(via::via_module->nic.handle, &attributes, nullptr, nullptr, &spare) == VIP_SUCCESS);
     return spare;
 }
 
@@ -46,6 +46,8 @@ VIP_RETURN give_up(VIP_RETURN answer, VIP_VI_HANDLE spare, int& left) {
 
 }  // namespace
 
+unsigned client_requests = 0, peer_requests = 0;
+
 // In front of those of libvipl, for the module in this program.
 extern "C" {
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE handle, VIP_VI_HANDLE vi) {
@@ -57,12 +59,14 @@ VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE handle, VIP_VI_HANDLE vi) {
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE vi, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
                              VIP_VI_ATTRIBUTES* theirs) {
     static auto* const real = library<decltype(VipConnectRequest)>("VipConnectRequest");
+    ++client_requests;
     if (requests_given_up == 0) return real(vi, local, remote, timeout, theirs);
     VIP_VI_HANDLE spare = make_spare(vi);
     return give_up(real(spare, local, remote, timeout, theirs), spare, requests_given_up);
 }
 VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE vi, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote, VIP_ULONG timeout) {
     static auto* const real = library<decltype(VipConnectPeerRequest)>("VipConnectPeerRequest");
+    ++peer_requests;
     if (peers_given_up == 0 || spare_of_request != nullptr) return real(vi, local, remote, timeout);
     spare_of_request = make_spare(vi);
     lane_of_request = vi;

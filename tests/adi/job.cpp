@@ -54,6 +54,7 @@ std::vector<std::string> Job::exchange(const std::string& mine) {
     shared_->length[rank_] = static_cast<uint32_t>(mine.size());
     barrier();
     std::vector<std::string> all;
+    all.reserve(static_cast<size_t>(size_));
     for (int i = 0; i < size_; ++i) all.emplace_back(shared_->card[i], shared_->length[i]);
     barrier();
     return all;

@@ -49,7 +49,7 @@ void whole_messages(Job& job) {
     Engine e(job, module);
     e.stays_awake = true;  // to a peer that sleeps, packets go by the queue
     open_ring(e, 1 - e.rank());
-    const size_t most = via::via_module.nic.rings.most_written;
+    const size_t most = via::via_module->nic.rings.most_written;
     CHECK(most > 32 * 1024 && most < 33 * 1024);
     for (const bool early : {true, false}) {
         send_each(e, {6144, 6145, 8191, 16'384, 20'001, 32'768, most - 1, most}, MPIP_MODE_STANDARD, early, 0);

@@ -47,8 +47,8 @@ int main(int argc, char** argv) {
     }
     module = argv[1];
     std::vector<Case> all;
-    for (const auto& cases : {traffic_cases(), piece_cases(), damaged_piece_cases(), memory_cases(),
-                              table_cases(), end_cases(), rail_cases(), rule_cases(), entry_cases()})
+    for (const auto& cases : {traffic_cases(), piece_cases(), damaged_piece_cases(), memory_cases(), table_cases(),
+                              end_cases(), descriptor_cases(), rail_cases(), rule_cases(), entry_cases()})
         all.insert(all.end(), cases.begin(), cases.end());
     for (const auto& cases : {on_demand_cases(), half_open_cases(), shortage_cases(), ring_cases(), shared_ring_cases(),
                               long_ring_cases()})

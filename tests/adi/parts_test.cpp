@@ -3,6 +3,7 @@
 // protocol fed with frames that are invalid.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <set>
@@ -14,13 +15,39 @@
 #include "mpi-adi/transport/adi/request_ids.hpp"
 #include "mpi-adi/transport/multirail/multi_lane.hpp"
 #include "mpi-adi/transport/protocol/send.hpp"
+#include "mpi-adi/transport/shm/layout.hpp"
 #include "mpi-adi/transport/tcp/handshake.hpp"
 #include "mpi-adi/transport/protocol/pieces.hpp"
+#include "mpi-adi/transport/via/request_page.hpp"
 #include "mpi-adi/transport/via/vbuf.hpp"
 #include "mpi-adi/transport/via/wire.hpp"
 
 namespace viaduct {
 namespace {
+
+TEST(RequestPage, TellsEachNotedRankOnceAndKeepsThoseToCome) {
+    via::RequestPage page;
+    EXPECT_FALSE(page.is_noted());
+    EXPECT_EQ(via::RequestPage::note(page.offer(), 1), Opened::not_offered);
+    page.open();
+    const MemoryOffer offer = page.offer();
+    const uint32_t last = via::RequestPage::kMostRanks - 1;
+    EXPECT_TRUE(page.take(last + 1).empty());
+    for (const uint32_t rank : {63U, 0U, 64U, 63U, 100U, last})
+        EXPECT_EQ(via::RequestPage::note(offer, rank), Opened::ok);
+    EXPECT_EQ(via::RequestPage::note(offer, last + 1), Opened::not_offered);
+    EXPECT_TRUE(page.is_noted());
+    EXPECT_EQ(page.take(100), (std::vector<uint32_t>{0, 63, 64}));
+    EXPECT_FALSE(page.is_noted());
+    page.look_again();
+    EXPECT_EQ(page.take(last + 1), (std::vector<uint32_t>{100, last}));
+    EXPECT_FALSE(page.is_noted());
+    EXPECT_EQ(via::RequestPage::note(offer, 5), Opened::ok);
+    EXPECT_EQ(page.take(6), (std::vector<uint32_t>{5}));
+    page.close();
+    EXPECT_FALSE(page.is_noted());
+    EXPECT_TRUE(is_withdrawn(via::RequestPage::note(offer, 5)));
+}
 
 TEST(RequestIds, AreNeverAddressesAndNeverComeBack) {
     adi::RequestIds ids;
@@ -236,6 +263,28 @@ TEST(Stripes, AreNeitherBelowTheLeastNorAboveTheMost) {
             ASSERT_GE(bytes, multirail::kLeastStripe);
             left -= bytes;
         }
+    }
+}
+
+TEST(Rails, TheLeastLatencyIsThatOfLanesThatAreUpAndMeasured) {
+    multirail::Link links[multirail::kMostRails];
+    EXPECT_TRUE(std::isinf(multirail::least_latency(links)));
+    for (multirail::Link& link : links) link.state = multirail::LinkState::up;
+    EXPECT_TRUE(std::isinf(multirail::least_latency(links)));
+    links[0].latency_ns = 9000;
+    links[2].latency_ns = 5000;
+    links[3].latency_ns = 100;
+    links[3].state = multirail::LinkState::down;
+    // Wherever those lie that are not measured.
+    EXPECT_EQ(multirail::least_latency(links), 5000);
+    std::swap(links[2].latency_ns, links[multirail::kMostRails - 1].latency_ns);
+    EXPECT_EQ(multirail::least_latency(links), 5000);
+}
+
+TEST(ShmLayout, EachRingIsAligned) {
+    for (size_t bytes = 4096; bytes <= 8192; bytes += shm::kLineBytes) {
+        EXPECT_EQ(shm::lane_bytes(bytes) % alignof(shm::Consumed), 0u) << bytes;
+        EXPECT_GE(shm::lane_bytes(bytes), sizeof(shm::Consumed) + shm::kLines * shm::kLineBytes + bytes);
     }
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Several NICs for one peer: links that go down and up under load, shares by bandwidth. The links are those
 // of the default NIC's model (paramnet.link_rate, paramnet.faults).
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -48,6 +51,12 @@ bool all_up(int rank) {
            std::all_of(rails, rails + count, [](const mpip_rail& rail) { return rail.ra_up != 0; });
 }
 
+bool any_up(int rank) {
+    mpip_rail rails[8];
+    const size_t count = mpip_rails_of(rank, rails, 8);
+    return std::any_of(rails, rails + count, [](const mpip_rail& rail) { return rail.ra_up != 0; });
+}
+
 // Ten thousand messages while links go down and up every 100 ms: each comes once, whole, and in its turn.
 void flapping(Job& job) {
     Engine e(job, module);
@@ -73,6 +82,33 @@ void flapping(Job& job) {
     // Both ways at the end, so that no process leaves with something of the other still to come.
     e.barrier();
     CHECK(losses_of(1 - e.rank(), e.rank() == 0) >= 5);
+}
+
+// A process that does not run for longer than the limit, while no NIC has a way to it, is not lost.
+void stopped_without_rails(Job& job) {
+    Engine e(job, module);
+    *job.word() = 0;
+    job.barrier();
+    if (e.rank() == 0) {
+        __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
+        int value = 0;
+        for (int i = 0; i < 100; ++i) CHECK(e.receive(1, 1, &value, sizeof value) == 3);
+    } else {
+        pid_t receiver;
+        while ((receiver = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
+        ::kill(receiver, SIGSTOP);
+        std::vector<mpip_req_t> out(100);
+        for (mpip_req_t& req : out) {
+            e.isend(req, 0, 1, "abc", 3);
+            e.progress_for(30);
+        }
+        CHECK(losses_of(0, true) >= 3 && !any_up(0));  // the limit is a second
+        CHECK(e.failed().empty());
+        ::kill(receiver, SIGCONT);
+        for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
+    }
+    e.barrier();
+    CHECK(e.failed().empty());
 }
 
 bool shares_follow_rates(int rank) {
@@ -267,6 +303,12 @@ std::vector<Case> rail_cases() {
          kLimit,
          "rails",
          {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100;flap_ms=70"}, {"VIADUCT_PARAMNET_LINK_RATE", "200M"}}},
+        {"stopped",
+         stopped_without_rails,
+         2,
+         60,
+         "rails",
+         {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100;flap_ms=100;flap_ms=100"}, {"CMPI_RAIL_TIMEOUT", "1"}}},
         {"shares",
          shares,
          2,

@@ -26,7 +26,7 @@ bool uses_ring_with(Engine& e, int other) { return via::connection_of(e.process(
 
 // Rank 0 offers a ring to one peer only, which is rank 1; there is no place for rank 2.
 void offer_to_one(Engine& e, Job& job) {
-    if (e.rank() == 0) via::via_module.nic.rings.most_offered = 1;
+    if (e.rank() == 0) via::via_module->nic.rings.most_offered = 1;
     for (int peer = 1; peer < e.size(); ++peer) {
         if (e.rank() == 0) exchange(e, peer, kTimes);
         if (e.rank() == peer) exchange(e, 0, kTimes);
@@ -53,8 +53,8 @@ void turns(Job& job) {
         job.barrier();
         uint32_t polls = 0;
         while ((requests[kMessages].r_state & MPIP_REQ_DONE) == 0 && polls < 1000) {
-            via::via_module.nic.rings.packets_in_row = 0;  // one packet in each poll
-            via::MPID_VIA_DeviceCheck(via::via_module.nic);
+            via::via_module->nic.rings.packets_in_row = 0;  // one packet in each poll
+            via::poll_packets(via::via_module->nic);
             ++polls;
         }
         uint32_t taken = 0;
@@ -79,10 +79,10 @@ void place_of_a_lost_peer(Job& job) {
     offer_to_one(e, job);
     if (e.rank() == kOfferedTo) ::kill(::getpid(), SIGKILL);
     if (e.rank() == 0) {
-        for (int i = 0; i < 2000 && e.failed().empty(); ++i) e.progress_for(1);
+        while (e.failed().empty()) e.progress();
         CHECK(e.failed().size() == 1 && e.failed()[0] == kOfferedTo);
         exchange(e, 2, kTimes);
-        CHECK(via::via_module.nic.rings.offered == 1);
+        CHECK(via::via_module->nic.rings.offered == 1);
         CHECK(uses_ring_with(e, 2));
     } else {
         exchange(e, 0, kTimes);

@@ -13,7 +13,7 @@ constexpr size_t kBytes = 300'000;
 class AllBuffers {
 public:
     AllBuffers() {
-        while (via::vbuf* v = via::via_module.nic.buffers.get()) all_.push_back(v);
+        while (via::vbuf* v = via::via_module->nic.buffers.get()) all_.push_back(v);
     }
     ~AllBuffers() {
         for (via::vbuf* v : all_) via::release_vbuf(v);
@@ -41,10 +41,10 @@ void without_finish(Job& job) {
     mpip_req_t req;
     e.irecv(req, 1, 1, in.data(), in.size());
     req.r_flags |= MPIP_REQ_NOTIFY;
-    via::via_module.push(*protocol::peer_of(e.process(1)));  // posts the remote read
+    via::via_module->push(*protocol::peer_of(e.process(1)));  // posts the remote read
     {
         const AllBuffers none_left;
-        CHECK(via::via_module.has_done_transfers());
+        CHECK(via::via_module->has_done_transfers());
         CHECK(e.wait(req) == MPIP_SUCCESS);
         for (int i = 0; i < 1000; ++i) e.progress();
         CHECK(protocol::peer_of(e.process(1))->blocked());

@@ -189,16 +189,17 @@ void pressure(Job& job) {
     if (e.rank() == 0) {
         bool on = false;
         size_t most = 0;
-        const auto until = Clock::now() + std::chrono::milliseconds(300);
+        // Messages go on coming for a while; the first ones may be late.
+        auto until = Clock::time_point::max();
         while (Clock::now() < until) {
             e.progress();
             most = std::max(most, e.unexpected_bytes());
             if (!on && e.unexpected_bytes() > 200 * 1000) {
                 on = true;
                 e.process(1)->p_proto->pt_pressure(1);
+                until = Clock::now() + std::chrono::milliseconds(300);
             }
         }
-        CHECK(on);
         // What was under way when the pressure was told: the credits of each sender. (A sender on a ring
         // is told when it next makes progress.)
         const size_t under_way = static_cast<size_t>(e.size() - 1) * 4 * 1000 * 1000;
@@ -396,9 +397,10 @@ void small_flood(Job& job) {
     std::vector<mpip_req_t> out(2 * kMessages);
     for (int tag = 0; tag < kMessages; ++tag) {
         const auto& message = data[static_cast<size_t>(tag)];
-        e.isend(out[static_cast<size_t>(2 * tag)], next, tag, message.data(), message.size());
+        const size_t first = 2 * static_cast<size_t>(tag);
+        e.isend(out[first], next, tag, message.data(), message.size());
         if (e.rank() == 0) continue;
-        e.isend(out[static_cast<size_t>(2 * tag + 1)], 0, 1000 + tag, message.data(), message.size());
+        e.isend(out[first + 1], 0, 1000 + tag, message.data(), message.size());
     }
     if (e.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     for (int tag = kMessages - 1; tag >= 0; --tag) {

@@ -129,9 +129,9 @@ void put_on_wire(Engine& e, int other, const WirePacket& packet) {
     const Bytes bytes = written_out(e, packet);
     auto* s = new Sending();  // until the process ends
     std::memcpy(s->bytes, bytes.data(), bytes.size());
-    VIP_MEM_ATTRIBUTES attributes = {via::via_module.nic.ptag, VIP_FALSE, VIP_FALSE};
+    VIP_MEM_ATTRIBUTES attributes = {via::via_module->nic.ptag, VIP_FALSE, VIP_FALSE};
     VIP_MEM_HANDLE handle;
-    CHECK(VipRegisterMem(via::via_module.nic.handle, s, sizeof *s, &attributes, &handle) == VIP_SUCCESS);
+    CHECK(VipRegisterMem(via::via_module->nic.handle, s, sizeof *s, &attributes, &handle) == VIP_SUCCESS);
     s->desc.CS.SegCount = 1;
     s->desc.CS.Length = static_cast<VIP_UINT32>(bytes.size());
     s->desc.DS[0].Local.Data.Address = s->bytes;

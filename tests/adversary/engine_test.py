@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import os
 import shutil
-import socket
 import struct
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import time
 import users
 
 SLOWER = 1.5  # seconds, beyond ten times what it takes without a flood
+MOST_FILES = 2000  # of the engine process, while it is handed 253 at a time
 MAGIC, VERSION, WELCOMED = 0x54494732, 3, 0  # providers/acenic/daemon/protocol.hpp
 
 
@@ -30,17 +30,10 @@ def hello(port):
     return struct.pack("=II256s", MAGIC, VERSION, port.encode())
 
 
-def connect(name, timeout=30.0):
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    client.settimeout(timeout)
-    client.connect(name)
-    return client
-
-
 def welcome(name, port):
     """Seconds until a new program is welcome."""
     begin = time.monotonic()
-    with connect(name) as client:
+    with users.connect(name, 30) as client:
         client.send(hello(port))
         answer = client.recv(4096)
     if len(answer) < 12 or struct.unpack_from("=IIi", answer) != (MAGIC, VERSION, WELCOMED):
@@ -48,32 +41,12 @@ def welcome(name, port):
     return time.monotonic() - begin
 
 
-def be_silent(ready, name, _port):
-    """140 that say nothing; each that is closed comes again."""
-    clients = [connect(name) for _ in range(140)]
-    for client in clients:
-        client.setblocking(False)
-    ready()
-    while True:
-        for i, client in enumerate(clients):
-            try:
-                client.recv(1)
-            except BlockingIOError:
-                continue
-            except OSError:
-                pass
-            client.close()
-            clients[i] = connect(name)
-            clients[i].setblocking(False)
-        time.sleep(0.005)
-
-
 def take_all_places(ready, name, port):
     """Each is welcome, has a place, and goes no further."""
     clients = []
     ready()
     while True:
-        client = connect(name)
+        client = users.connect(name, 30)
         with contextlib.suppress(OSError):
             client.send(hello(port))
             clients.append(client)
@@ -87,7 +60,7 @@ def hand_over_what_lingers(ready, name, port):
     kept = []
     while True:
         near, far = users.lingering_socket()
-        client = connect(name)
+        client = users.connect(name, 30)
         with contextlib.suppress(OSError):
             users.hand_over(client, hello(port), [near])
         near.close()
@@ -96,32 +69,24 @@ def hand_over_what_lingers(ready, name, port):
             time.sleep(0.2)
 
 
-def welcomes(name, port, seconds):
-    """In a process of the victim's."""
-    reads, writes = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(reads)
-            users.become(users.VICTIM)
-            end = time.monotonic() + seconds
-            with os.fdopen(writes, "w") as out:
-                while time.monotonic() < end:
-                    try:
-                        out.write("%f\n" % welcome(name, port))
-                    except (users.Failure, OSError) as failure:
-                        out.write("%s\n" % failure)
-                        break
-        finally:
-            os._exit(0)
-    os.close(writes)
-    with os.fdopen(reads) as said:
-        lines = said.read().splitlines()
-    os.waitpid(pid, 0)
+def is_harmless(flood, name, port, engine, seconds, quiet, *more):
     try:
-        return [float(line) for line in lines]
-    except ValueError:
-        raise users.Failure(lines[-1]) from None
+        with users.attacker(flood, name, *more):
+            times = users.welcomes(lambda: welcome(name, port), seconds)
+            _, threads, files = users.held_by(engine)
+        typical, worst = users.slowest_of_twenty(times), max(times)
+        print("%-24s %5d welcomes, 95 of 100 within %7.1f ms, worst %7.1f ms; %d threads, %d files" %
+              (flood.__name__, len(times), typical * 1e3, worst * 1e3, threads, files), flush=True)
+        if worst > users.LATEST or typical > 10 * quiet + SLOWER:
+            raise users.Failure("the victim waits too long (%.1f ms without it)" % (quiet * 1e3))
+        if threads > 24:
+            raise users.Failure("%d threads" % threads)
+        if flood is users.hand_over_what_hangs and files > MOST_FILES:
+            raise users.Failure("%d descriptors" % files)
+    except users.Failure as failure:
+        print("FAILED: %s: %s" % (flood.__name__, failure), flush=True)
+        return False
+    return True
 
 
 def main():
@@ -150,23 +115,14 @@ def main():
             if not users.wait_until(listens, 30) or engine.poll() is not None:
                 log.seek(0)
                 users.skip("no engine process over memif here: " + log.read()[-300:])
-            quiet = users.slowest_of_twenty(welcomes(name, port, 1))
+            quiet = users.slowest_of_twenty(users.welcomes(lambda: welcome(name, port), 1))
             print("%-24s 95 of 100 within %.1f ms" % ("alone", quiet * 1e3), flush=True)
-            for flood in (be_silent, take_all_places, hand_over_what_lingers):
-                try:
-                    with users.attacker(flood, name, port):
-                        times = welcomes(name, port, options.seconds)
-                        threads = users.held_by(engine.pid)[1]
-                    typical, worst = users.slowest_of_twenty(times), max(times)
-                    print("%-24s %5d welcomes, 95 of 100 within %7.1f ms, worst %7.1f ms; %d threads" %
-                          (flood.__name__, len(times), typical * 1e3, worst * 1e3, threads), flush=True)
-                    if worst > users.LATEST or typical > 10 * quiet + SLOWER:
-                        raise users.Failure("the victim waits too long (%.1f ms without it)" % (quiet * 1e3))
-                    if threads > 24:
-                        raise users.Failure("%d threads" % threads)
-                except users.Failure as failure:
-                    print("FAILED: %s: %s" % (flood.__name__, failure), flush=True)
-                    failed = True
+            for flood in (users.be_silent, take_all_places, hand_over_what_lingers):
+                failed |= not is_harmless(flood, name, port, engine.pid, options.seconds, quiet, port)
+            with users.file_that_hangs() as path:
+                if path is not None:
+                    failed |= not is_harmless(users.hand_over_what_hangs, name, port, engine.pid, options.seconds, quiet, path,
+                                              hello(port))
         finally:
             engine.kill()
             engine.wait()

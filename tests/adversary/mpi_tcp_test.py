@@ -135,7 +135,8 @@ def run(folder, hostile):
     attacker = 0
     try:
         ports = set()
-        while len(ports) < RANKS and job.poll() is None and time.monotonic() < begun + 20:
+        # Until it has the addresses of all others a rank listens on each interface.
+        while len(ports) != RANKS and job.poll() is None and time.monotonic() < begun + 20:
             time.sleep(0.05)
             ports = listening_ports(name)
         expect("each rank listens on a port", len(ports) == RANKS, ports)

@@ -101,6 +101,18 @@ def checksum(data):
     return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
 
 
+def frames_of(datagram):
+    """A raw socket sees a train of frames that were sent at once as one datagram: all have the size of the first, the last may be
+    shorter."""
+    each = len(datagram)
+    if datagram[0] == VERSION:
+        each = min(each, HEADER + struct.unpack(">H", datagram[32:34])[0])
+    while datagram:
+        if len(datagram[:each]) >= HEADER:
+            yield datagram[:each]
+        datagram = datagram[each:]
+
+
 class UdpWire(Wire):
     """Frames in datagrams. An end is an Ethernet address, an IPv4 address and a port."""
     IPV4 = struct.pack(">H", 0x0800)
@@ -124,7 +136,8 @@ class UdpWire(Wire):
             except (BlockingIOError, OSError):
                 return
             if len(packet) >= 42 + HEADER and packet[12:15] == self.IPV4 + b"\x45" and packet[23] == 17:
-                yield packet[:6] + packet[30:34] + packet[36:38], packet[6:12] + packet[26:30] + packet[34:36], packet[42:]
+                for data in frames_of(packet[42:struct.unpack(">H", packet[16:18])[0] + 14]):
+                    yield packet[:6] + packet[30:34] + packet[36:38], packet[6:12] + packet[26:30] + packet[34:36], data
 
 
 WIRES = {"acenic": (Wire, ETHERTYPE), "udp": (UdpWire, ALL)}
@@ -302,7 +315,7 @@ def check_time(what, calm, attacked):
     print("%-44s good, round trip %.0f us, calm %.0f us" % (what, attacked, calm), flush=True)
 
 
-def sniff(hosts, most, seconds=10.0):
+def sniff(hosts, most, seconds=60.0):
     """Frames from host 0 to host 1."""
     return said(hosts.script(hosts.switch, "--listen", {"interface": "p0-0", "seconds": seconds, "most": most, "target": hosts.end(1),
                                                         "peer": hosts.end(0)}))

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "environment"))
+from agents import wait_bound  # noqa: E402
+
 SKIPPED = 77
 
 
@@ -36,8 +39,8 @@ def main():
 
     start(apart, os.path.join(build, "sbin/vipkad"), "--socket", environment["VIADUCT_AGENT"],
           "--linger-ms", "60000")
-    time.sleep(0.3)
     try:
+        check("the agent is there", wait_bound(environment["VIADUCT_AGENT"], 30))
         for name, one, other in (("both in the same one, the agent in another", [], []),
                                  ("one in the first, one in another", [], apart),
                                  ("each in its own", apart, apart)):

@@ -3,6 +3,8 @@
 starts it, what a process holds, and how long a victim's calls take."""
 import array
 import contextlib
+import ctypes
+import errno
 import os
 import resource
 import select
@@ -13,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 VICTIM, ATTACKER, SERVICE, ACCOMPLICE = 4241, 4242, 4243, 4244  # user ids; they need no name
@@ -148,6 +151,67 @@ def lingering_socket():
     return near, far
 
 
+MOUNT_FORCED, MOUNT_AWAY, NAMESPACE_OF_MOUNTS, PRIVATE = 1, 2, 0x20000, 0x44000  # MNT_FORCE, MNT_DETACH, CLONE_NEWNS, MS_REC | MS_PRIVATE
+GET_ATTRIBUTES, OPEN, RELEASE, FLUSH, INIT, INTERRUPT, FORGET, FORGETS = 3, 14, 18, 25, 26, 36, 2, 42  # linux/fuse.h
+
+
+@contextlib.contextmanager
+def file_that_hangs():
+    """The path of a file of the attacker's in a FUSE file system, which is served here. A process of root that closes it waits until
+    this ends; None where there is no FUSE."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with tempfile.NamedTemporaryFile(prefix="hangs-") as place, contextlib.ExitStack() as opened:
+        device = -1
+        with contextlib.suppress(OSError):
+            device = os.open("/dev/fuse", os.O_RDWR)
+            opened.callback(os.close, device)
+        options = "fd=%d,rootmode=100000,user_id=%d,group_id=%d" % (device, ATTACKER, ATTACKER)
+        os.chmod(place.name, 0o644)
+        if (device < 0 or libc.unshare(NAMESPACE_OF_MOUNTS) != 0 or libc.mount(b"", b"/", None, PRIVATE, None) != 0 or
+                libc.mount(b"hangs", place.name.encode(), b"fuse", 0, options.encode()) != 0):
+            yield None
+            return
+
+        def serve():
+            with contextlib.suppress(OSError):  # it is mounted no more
+                while True:
+                    request = os.read(device, 1 << 18)
+                    kind, unique, _, user = struct.unpack_from("=4xIQQI", request)
+                    answer, error = b"", 0
+                    if kind in (FORGET, FORGETS, INTERRUPT) or (kind == FLUSH and user == 0):
+                        continue
+                    if kind == INIT:
+                        answer = struct.pack("=IIIIHHIIHH32x", 7, 31, 0, 0, 16, 12, 4096, 1, 0, 0)
+                    elif kind == OPEN:
+                        answer = bytes(16)
+                    elif kind == GET_ATTRIBUTES:
+                        answer = struct.pack("=QII6Q10I", 3600, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o100644, 1, ATTACKER,
+                                             ATTACKER, 0, 4096, 0)
+                    elif kind not in (FLUSH, RELEASE):
+                        error = -errno.ENOSYS
+                    os.write(device, struct.pack("=IiQ", 16 + len(answer), error, unique) + answer)
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
+        try:
+            yield place.name
+        finally:
+            libc.umount2(place.name.encode(), MOUNT_FORCED | MOUNT_AWAY)
+            server.join(10)
+
+
+def hand_over_what_hangs(ready, name, path, hello):
+    """Many at a time. So many of his files may be in sockets and unread (RLIMIT_NOFILE)."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+    with open(path, "rb") as file:
+        for n in range(1 << 30):
+            with contextlib.suppress(OSError), connect(name, 30) as client:
+                hand_over(client, hello if n % 2 else b"?", 253 * [file])
+            if n == 100:
+                ready()
+            if n >= 100:
+                time.sleep(0.002)
+
+
 # ---- the agent's protocol (include/viaduct/kagent.hpp)
 
 HELLO, STATUS, WELCOME = 1, 17, 100
@@ -167,6 +231,26 @@ def connect(path, timeout=10.0):
     return client
 
 
+def be_silent(ready, name, *_):
+    """140 that say nothing; each that is closed comes again."""
+    clients = [connect(name, 30) for _ in range(140)]
+    for client in clients:
+        client.setblocking(False)
+    ready()
+    while True:
+        for i, client in enumerate(clients):
+            try:
+                client.recv(1)
+            except BlockingIOError:
+                continue
+            except OSError:
+                pass
+            client.close()
+            clients[i] = connect(name, 30)
+            clients[i].setblocking(False)
+        time.sleep(0.005)
+
+
 def joined(path):
     """A session that is welcome."""
     client = connect(path)
@@ -180,6 +264,34 @@ def joined(path):
 def hand_over(client, data, files):
     rights = array.array("i", [f.fileno() for f in files])
     client.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+
+
+def welcomes(welcome, seconds):
+    """How long each call of `welcome` takes in a process of the victim's: it gives that in seconds."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reads)
+            become(VICTIM)
+            end = time.monotonic() + seconds
+            with os.fdopen(writes, "w") as out:
+                while time.monotonic() < end:
+                    try:
+                        out.write("%f\n" % welcome())
+                    except (Failure, OSError) as failure:
+                        out.write("%s\n" % failure)
+                        break
+        finally:
+            os._exit(0)
+    os.close(writes)
+    with os.fdopen(reads) as said:
+        lines = said.read().splitlines()
+    os.waitpid(pid, 0)
+    try:
+        return [float(line) for line in lines]
+    except ValueError:
+        raise Failure(lines[-1]) from None
 
 
 def run_as(user, words, environment, timeout):

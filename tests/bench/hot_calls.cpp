@@ -133,7 +133,7 @@ void exchange(const Ends& ends, VIP_DESCRIPTOR* send) {
     post(ends, ends.to, receive(ends.to), VipPostRecv);
 }
 
-void poll_in_vain(const Ends& ends) {
+void poll_nothing(const Ends& ends) {
     VIP_DESCRIPTOR* d = nullptr;
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN is_receive = VIP_FALSE;
@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
         exchange(ends, send);
     }
     for (long i = 0; i < rounds; ++i)
-        echoes ? echo(ends, send, answer, false) : idle ? poll_in_vain(ends) : exchange(ends, send);
+        echoes ? echo(ends, send, answer, false) : idle ? poll_nothing(ends) : exchange(ends, send);
     VipDisconnect(ends.from);
     VipDisconnect(ends.to);
     return 0;

@@ -207,14 +207,14 @@ double ViaLink::ping_pong(size_t bytes, int64_t pause_ns) {
         for (uint64_t i = base; i < base + iterations; ++i) {
             *out = i;
             if (pair_.leader()) {
-                if (pause_ns != 0) linger(pause_ns);
+                if (pause_ns != 0) spin_for(pause_ns);
                 send(bytes);
             }
             VIP_DESCRIPTOR* d = receive();
             wrong += d->CS.Length != bytes || *in != i;
             post_receive(d);
             if (!pair_.leader()) {
-                if (pause_ns != 0) linger(pause_ns);
+                if (pause_ns != 0) spin_for(pause_ns);
                 send(bytes);
             }
             reap_send();

@@ -214,23 +214,58 @@ TEST(ErrorHandler, ThatWasTakenAwayIsNotCalledAnyMore) {
     EXPECT_EQ(pair.server.state(), VIP_STATE_CONNECTED);
 }
 
+TEST(ErrorHandler, IsNotCalledForAViThatWasDestroyed) {
+    struct Context {
+        std::atomic<std::size_t> calls{0};
+        std::atomic<bool> goes_on{false};
+    } context;
+    const auto handler = [](VIP_PVOID context_pointer, VIP_ERROR_DESCRIPTOR*) {
+        auto& c = *static_cast<Context*>(context_pointer);
+        ++c.calls;
+        EXPECT_TRUE(eventually([&] { return c.goes_on.load(); }, kOneSecond));
+    };
+    End end;
+    require(VipErrorCallback(end.nic, &context, handler), "VipErrorCallback");
+    const VIP_VI_HANDLE told = end.create_vi();
+    const VIP_VI_HANDLE destroyed = end.create_vi();
+    auto* misaligned = reinterpret_cast<VIP_DESCRIPTOR*>(end.buffer(256, 0, 64) + 8);
+    require(VipPostRecv(told, misaligned, end.region), "VipPostRecv");
+    EXPECT_TRUE(eventually([&] { return context.calls == 1; }, kOneSecond));
+    require(VipPostRecv(destroyed, misaligned, end.region), "VipPostRecv");
+    require(retire(destroyed), "VipDestroyVi");
+    context.goes_on = true;
+    EXPECT_TRUE(never([&] { return context.calls != 1; })) << "of what the program has destroyed nothing is told";
+    require(VipErrorCallback(end.nic, nullptr, nullptr), "VipErrorCallback");
+}
+
+/// An orderly end is told late (spec/compat Q14), after 250 ms: nothing is told of it when this end has left by then.
+/// Where the machine lets it leave too late for that, it may be told, and another pair shows it.
+template <typename Leave>
+void expect_nothing_told(Leave&& leave) {
+    constexpr Millis kSoon{200};
+    constexpr int kPairs = 50;
+    bool soon = false, quiet = false;
+    for (int i = 0; i < kPairs && !soon && !quiet; ++i) {
+        Pair pair;
+        const auto start = Clock::now();
+        require(VipDisconnect(pair.client.vi), "VipDisconnect");
+        ASSERT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
+        leave(pair.server);
+        soon = since(start) < kSoon;
+        quiet = never([&] { return pair.server.errors.size() != 0; }, Millis{600});
+    }
+    EXPECT_TRUE(quiet) << (soon ? "told though it had left" : "told each time, as it never left in time");
+}
+
 TEST(ConnLost, IsNotDeliveredOnceTheViWasDisconnected) {
-    Pair pair;
-    require(VipDisconnect(pair.client.vi), "VipDisconnect");
-    ASSERT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
-    require(VipDisconnect(pair.server.vi), "VipDisconnect");
-    // An orderly end is told late (spec/compat Q14): by then this VI has done its part.
-    EXPECT_TRUE(never([&] { return pair.server.errors.size() != 0; }, Millis{600}));
+    expect_nothing_told([](End& server) { require(VipDisconnect(server.vi), "VipDisconnect"); });
 }
 
 TEST(ConnLost, IsNotDeliveredForADestroyedVi) {
-    Pair pair;
-    const VIP_VI_HANDLE vi = pair.server.vi;
-    require(VipDisconnect(pair.client.vi), "VipDisconnect");
-    ASSERT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
-    require(retire(vi), "VipDestroyVi");
-    pair.server.vi = pair.server.create_vi();
-    EXPECT_TRUE(never([&] { return pair.server.errors.size() != 0; }, Millis{600})) << "spec/compat Q17";
+    expect_nothing_told([](End& server) {  // spec/compat Q17
+        require(retire(server.vi), "VipDestroyVi");
+        server.vi = server.create_vi();
+    });
 }
 
 TEST(ConnLost, ComesOncePerConnectionAlsoForAViThatWasConnectedAgain) {

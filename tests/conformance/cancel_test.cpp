@@ -12,7 +12,7 @@ namespace {
 struct Work {
     Pair pair;
     VIP_DESCRIPTOR* receive = pair.server.receive(8);
-    VIP_DESCRIPTOR* in_vain = pair.server.receive(8);
+    VIP_DESCRIPTOR* without_message = pair.server.receive(8);
     VIP_DESCRIPTOR* send = pair.client.message(pair.client.buffer(8), 8);
     Address here = Address(pair.client.nic, unique_discriminator());
     Address from = Address::blank();

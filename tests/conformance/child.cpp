@@ -40,9 +40,8 @@ Child::Child(const std::string& role, const std::vector<std::string>& arguments)
                                options().elsewhere(), "--role", role, "--with"});
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
-    for (std::string& word : words) {
-        argv.push_back(word.data());
-    }
+    argv.reserve(words.size() + 1);
+    for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_ = fork();
     require(pid_ >= 0, "fork");
@@ -73,7 +72,7 @@ std::string Child::line(Millis limit) {
     for (;;) {
         const std::size_t at = pending_.find('\n');
         if (at != std::string::npos) {
-            const std::string found = pending_.substr(0, at);
+            std::string found = pending_.substr(0, at);
             pending_.erase(0, at + 1);
             return found;
         }

@@ -1,51 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Client/server connections: spec/calls 4.3 with spec/compat 6, 7 on top.
-#include <cstring>
-#include <thread>
+// Client/server connections, both sides together and the requester's: spec/calls 4.3 with spec/compat 6, 7 on top.
 
-#include "fixture.hpp"
+#include <cstring>
+
+#include "connecting.hpp"
 
 namespace viaduct::conformance {
 namespace {
-
-/// One VipConnectWait with its outputs.
-struct Waited {
-    VIP_RETURN code = VIP_NOT_DONE;
-    Address remote = Address::blank();
-    VIP_VI_ATTRIBUTES attributes{};
-    VIP_CONN_HANDLE connection = nullptr;
-};
-
-Waited wait_at(VIP_NIC_HANDLE nic, Address local, VIP_ULONG timeout = kLongWait) {
-    Waited result;
-    result.code =
-        VipConnectWait(nic, local.get(), timeout, result.remote.get(), &result.attributes, &result.connection);
-    return result;
-}
-
-/// A request from an end to a discriminator of another, on a thread.
-std::future<VIP_RETURN> request_from(End& client, VIP_VI_HANDLE vi, VIP_NIC_HANDLE server_nic,
-                                     const std::string& own, const std::string& wanted,
-                                     VIP_ULONG timeout = kLongWait) {
-    return in_background([&client, vi, server_nic, own, wanted, timeout] {
-        Address local(client.nic, own);
-        Address remote(server_nic, wanted);
-        VIP_VI_ATTRIBUTES attributes{};
-        return request(vi, local.get(), remote.get(), timeout, &attributes);
-    });
-}
-
-void exchange(End& from, VIP_VI_HANDLE from_vi, End& to, VIP_VI_HANDLE to_vi, char mark) {
-    VIP_DESCRIPTOR* receive = to.message(to.buffer(16), 16);
-    VIP_DESCRIPTOR* send = from.message(from.buffer(16, mark), 16);
-    require(VipPostRecv(to_vi, receive, to.region), "VipPostRecv");
-    require(VipPostSend(from_vi, send, from.region), "VipPostSend");
-    const Outcome got = reap_recv(to_vi);
-    EXPECT_EQ(got.code, VIP_SUCCESS);
-    EXPECT_EQ(got.descriptor, receive);
-    EXPECT_EQ(*static_cast<char*>(receive->DS[0].Local.Data.Address), mark);
-    EXPECT_EQ(reap_send(from_vi).code, VIP_SUCCESS);
-}
 
 // --------------------------------------------------------------------------------------------------- the basics
 
@@ -331,10 +292,15 @@ TEST(ConnectRequest, EndsWhenItsOwnNicIsClosedAndTheServerLearnsItAtAccept) {
 TEST(ConnectRequest, ToAServerThatClosesItsNicGivesACodeThatProgramsRetryOn) {
     End client;
     End server(across());
-    PendingRequest pending = pending_request(client, server, 3000);
+    PendingRequest pending = pending_request(client, server, VIP_INFINITE);
     require(VipCloseNic(server.nic), "VipCloseNic");
     server.nic = nullptr;
-    ASSERT_TRUE(ready(pending.requester));
+    const bool turned_away = ready(pending.requester);
+    EXPECT_TRUE(turned_away) << "the NIC is open under another handle, and the requester asks without end";
+    if (!turned_away) {
+        EXPECT_EQ(VipDisconnect(client.vi), VIP_SUCCESS);
+        return;
+    }
     const VIP_RETURN result = pending.requester.get();
     EXPECT_TRUE(result == VIP_TIMEOUT || result == VIP_NO_MATCH || result == VIP_REJECT ||
                 result == VIP_ERROR_RESOURCE)
@@ -347,243 +313,19 @@ TEST(ConnectRequest, AThousandFailingTriesLeaveNothingBehind) {
     Address local(end.nic, unique_discriminator());
     Address unused(end.nic, unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
-    const auto end_of_test = Clock::now() + Millis{1000};
+    constexpr int kCheap = 21;  // of them in a second
+    const auto start = Clock::now();
     int tries = 0;
-    while (Clock::now() < end_of_test && tries < 1000) {
+    while (tries < kCheap || (since(start) < Millis{1000} && tries < 1000)) {
         // One millisecond each: whatever grace there is may not exceed the caller's own timeout (spec/compat C6).
         const VIP_RETURN result = VipConnectRequest(end.vi, local.get(), unused.get(), 1, &attributes);
         ASSERT_TRUE(result == VIP_NO_MATCH || result == VIP_TIMEOUT) << code_name(result);
-        ++tries;
+        if (++tries == kCheap) {
+            EXPECT_TRUE(in_time(start, Millis{1000})) << "a try with a timeout of 1 ms has to be cheap";
+        }
     }
-    EXPECT_GT(tries, 20) << "a try with a timeout of 1 ms has to be cheap";
     End server(across());
     connect(end.nic, end.vi, server.nic, server.vi);
-}
-
-// --------------------------------------------------------------------------------------------------------- wait
-
-TEST(ConnectWait, TimesOutNoEarlierThanAskedAndZeroIsOnePoll) {
-    End end;
-    for (const VIP_ULONG timeout : {0ul, 1ul, 40ul}) {
-        Waited waited;
-        Address local(end.nic, unique_discriminator());
-        const auto start = Clock::now();
-        CONFORM(VIP_TIMEOUT, kNone, VipConnectWait(end.nic, local.get(), timeout, waited.remote.get(),
-                                                   &waited.attributes, &waited.connection));
-        EXPECT_GE(since(start), Millis{timeout});
-        EXPECT_TRUE(in_time(start, Millis{timeout + 2000}));
-        EXPECT_TRUE(waited.remote.untouched_from(0));
-    }
-}
-
-TEST(ConnectWait, ATimeoutOfZeroFindsARequestThatIsThere) {
-    End client;
-    End server(across());
-    const std::string name = unique_discriminator();
-    auto requester = request_from(client, client.vi, server.nic, name, name);
-    Waited waited;
-    ASSERT_TRUE(eventually([&] {
-        waited = wait_at(server.nic, Address(server.nic, name), 0);
-        return waited.code != VIP_TIMEOUT;
-    }));
-    ASSERT_EQ(waited.code, VIP_SUCCESS);
-    EXPECT_EQ(VipConnectAccept(waited.connection, server.vi), VIP_SUCCESS);
-    EXPECT_EQ(requester.get(), VIP_SUCCESS);
-}
-
-TEST(ConnectWait, ImpossibleArgumentsAreRefused) {
-    End end;
-    Address local(end.nic, unique_discriminator());
-    Waited w;
-    CONFORM(VIP_INVALID_PARAMETER, kNone,
-            VipConnectWait(end.nic, nullptr, 0, w.remote.get(), &w.attributes, &w.connection));
-    CONFORM(VIP_INVALID_PARAMETER, kNone,
-            VipConnectWait(end.nic, local.get(), 0, nullptr, &w.attributes, &w.connection));
-    CONFORM(VIP_INVALID_PARAMETER, kNone,
-            VipConnectWait(end.nic, local.get(), 0, w.remote.get(), nullptr, &w.connection));
-    CONFORM(VIP_INVALID_PARAMETER, kNone,
-            VipConnectWait(end.nic, local.get(), 0, w.remote.get(), &w.attributes, nullptr));
-    Address long_one(end.nic, std::string(end.limits.MaxDiscriminatorLen + 1u, 'd'));
-    CONFORM(VIP_INVALID_PARAMETER, kNone,
-            VipConnectWait(end.nic, long_one.get(), 0, w.remote.get(), &w.attributes, &w.connection));
-}
-
-TEST(ConnectWait, WaitsOnDifferentDiscriminatorsFromSeveralThreadsGetTheirOwnRequests) {
-    End server(across());
-    constexpr int kWaiters = 8;
-    std::vector<std::string> names;
-    std::vector<std::future<Waited>> waiters;
-    for (int i = 0; i < kWaiters; ++i) {
-        names.push_back(unique_discriminator(6));
-        waiters.push_back(in_background([&server, name = names.back()] {
-            return wait_at(server.nic, Address(server.nic, name), VIP_INFINITE);
-        }));
-    }
-    End client;
-    for (int i = kWaiters - 1; i >= 0; --i) {
-        const std::string own = unique_discriminator(3);
-        auto requester = request_from(client, client.vi, server.nic, own, names[static_cast<std::size_t>(i)]);
-        Waited waited = waiters[static_cast<std::size_t>(i)].get();
-        ASSERT_EQ(waited.code, VIP_SUCCESS);
-        EXPECT_EQ(waited.remote.discriminator(), own);
-        EXPECT_EQ(VipConnectReject(waited.connection), VIP_SUCCESS);
-        EXPECT_EQ(requester.get(), VIP_REJECT);
-    }
-}
-
-TEST(ConnectWait, WaitersOnOneDiscriminatorAreServedInTheirOrder) {
-    End server(across());
-    const std::string name = unique_discriminator();
-    std::vector<std::future<Waited>> waiters;
-    for (int i = 0; i < 3; ++i) {
-        waiters.push_back(in_background(
-            [&server, &name] { return wait_at(server.nic, Address(server.nic, name), VIP_INFINITE); }));
-        EXPECT_FALSE(ready(waiters.back(), kQuietTime)) << "gives the thread time to be in the queue";
-    }
-    End client;
-    for (std::size_t i = 0; i < waiters.size(); ++i) {
-        auto requester = request_from(client, client.vi, server.nic, name, name);
-        ASSERT_TRUE(ready(waiters[i])) << "waiter " << i << " was first in line";
-        for (std::size_t later = i + 1; later < waiters.size(); ++later) {
-            EXPECT_FALSE(ready(waiters[later], Millis{0})) << "one request wakes one waiter";
-        }
-        Waited waited = waiters[i].get();
-        ASSERT_EQ(waited.code, VIP_SUCCESS);
-        EXPECT_EQ(VipConnectReject(waited.connection), VIP_SUCCESS);
-        EXPECT_EQ(requester.get(), VIP_REJECT);
-    }
-}
-
-TEST(ConnectWait, AListenerOnOneDiscriminatorServesManyClients) {
-    constexpr int kClients = 8;
-    End server(across());
-    const std::string name = unique_discriminator();
-    std::vector<std::unique_ptr<End>> clients;
-    std::vector<std::future<VIP_RETURN>> requests;
-    for (int i = 0; i < kClients; ++i) {
-        clients.push_back(std::make_unique<End>());
-        requests.push_back(
-            request_from(*clients.back(), clients.back()->vi, server.nic, std::string(1, static_cast<char>(i)), name));
-    }
-    std::vector<VIP_VI_HANDLE> accepted;
-    for (int i = 0; i < kClients; ++i) {
-        Waited waited = wait_at(server.nic, Address(server.nic, name));
-        ASSERT_EQ(waited.code, VIP_SUCCESS);
-        const VIP_VI_HANDLE vi = server.create_vi();
-        ASSERT_EQ(VipConnectAccept(waited.connection, vi), VIP_SUCCESS);
-        accepted.push_back(vi);
-        const int who = waited.remote.discriminator().at(0);
-        exchange(server, vi, *clients.at(static_cast<std::size_t>(who)), clients.at(static_cast<std::size_t>(who))->vi,
-                 'k');
-    }
-    for (auto& each : requests) {
-        EXPECT_EQ(each.get(), VIP_SUCCESS);
-    }
-    for (const VIP_VI_HANDLE vi : accepted) {
-        retire(vi);
-    }
-}
-
-TEST(ConnectWait, RequestsThatComeWhileTheListenerIsAwayAreMetWhenItComesBack) {
-    // Three requests in a row without a retry against one acceptor (spec/compat C6).
-    End client;
-    End server(across());
-    const std::string name = unique_discriminator();
-    auto requests = in_background([&] {
-        std::vector<VIP_RETURN> results;
-        for (int i = 0; i < 3; ++i) {
-            const VIP_VI_HANDLE vi = client.create_vi();
-            Address local(client.nic, name);
-            Address remote(server.nic, name);
-            VIP_VI_ATTRIBUTES attributes{};
-            results.push_back(i == 0 ? request(vi, local.get(), remote.get(), kLongWait, &attributes)
-                                     : VipConnectRequest(vi, local.get(), remote.get(), kLongWait, &attributes));
-        }
-        return results;
-    });
-    for (int i = 0; i < 3; ++i) {
-        const Waited waited = wait_at(server.nic, Address(server.nic, name), 2000);
-        ASSERT_EQ(waited.code, VIP_SUCCESS) << "request " << i;
-        ASSERT_EQ(VipConnectAccept(waited.connection, server.create_vi()), VIP_SUCCESS);
-    }
-    for (const VIP_RETURN result : requests.get()) {
-        EXPECT_EQ(result, VIP_SUCCESS) << code_name(result);
-    }
-}
-
-// ------------------------------------------------------------------------------------------------------- accept
-
-TEST(ConnectAccept, AMismatchTellsTheRequesterNothingAndCanBeMended) {
-    EndOptions other;
-    other.level = VIP_SERVICE_UNRELIABLE;
-    other.max_transfer = 4096;
-    End client;
-    End server(across(other));
-    PendingRequest pending = pending_request(client, server);
-    CONFORM(VIP_INVALID_RELIABILITY_LEVEL, kIdle, VipConnectAccept(pending.connection, server.vi));
-    VIP_VI_ATTRIBUTES attributes = server.vi_attributes();
-    attributes.ReliabilityLevel = pending.attributes.ReliabilityLevel;
-    CONFORM(VIP_SUCCESS, kIdle, VipSetViAttributes(server.vi, &attributes));
-    CONFORM(VIP_INVALID_MTU, kIdle, VipConnectAccept(pending.connection, server.vi));
-    EXPECT_EQ(server.state(), VIP_STATE_IDLE);
-    EXPECT_FALSE(ready(pending.requester, kQuietTime));
-    EXPECT_EQ(client.state(), VIP_STATE_CONNECT_PENDING);
-    attributes.MaxTransferSize = pending.attributes.MaxTransferSize;
-    CONFORM(VIP_SUCCESS, kIdle, VipSetViAttributes(server.vi, &attributes));
-    CONFORM(VIP_SUCCESS, kIdle, VipConnectAccept(pending.connection, server.vi));
-    EXPECT_EQ(pending.requester.get(), VIP_SUCCESS);
-    exchange(client, client.vi, server, server.vi, 'm');
-}
-
-TEST(ConnectAccept, QualityOfServiceIsComparedWhereANicOffersAny) {
-    End client;
-    End server(across());
-    VIP_VI_ATTRIBUTES attributes = server.vi_attributes();
-    int something = 0;
-    attributes.QoS = &something;
-    if (VipSetViAttributes(server.vi, &attributes) != VIP_SUCCESS) {
-        cannot_show("VipConnectAccept", VIP_INVALID_QOS, VS::kIdle, "the NIC offers one QoS only, so none can differ");
-        cannot_show("VipConnectPeerDone", VIP_INVALID_QOS, VS::kPending,
-                    "the NIC offers one QoS only, so none can differ");
-        cannot_show("VipConnectPeerWait", VIP_INVALID_QOS, VS::kPending,
-                    "the NIC offers one QoS only, so none can differ");
-        return;
-    }
-    PendingRequest pending = pending_request(client, server);
-    CONFORM(VIP_INVALID_QOS, kIdle, VipConnectAccept(pending.connection, server.vi));
-    EXPECT_EQ(VipConnectReject(pending.connection), VIP_SUCCESS);
-    EXPECT_EQ(pending.requester.get(), VIP_REJECT);
-}
-
-TEST(ConnectAccept, TagsAndRdmaEnablesNeedNotAgree) {
-    EndOptions other;
-    other.null_ptag = true;
-    other.rdma_write = false;
-    other.rdma_read = false;
-    Pair pair(EndOptions{}, other);
-    EXPECT_EQ(pair.client.state(), VIP_STATE_CONNECTED);
-    exchange(pair.client, pair.client.vi, pair.server, pair.server.vi, 't');
-}
-
-TEST(ConnectAccept, ACrowdOfConnectionsFromManyThreads) {
-    constexpr int kThreads = 8;
-    constexpr int kRounds = 5;
-    std::vector<std::future<int>> workers;
-    for (int i = 0; i < kThreads; ++i) {
-        workers.push_back(in_background([] {
-            Pair pair;
-            for (int round = 0; round < kRounds; ++round) {
-                VipDisconnect(pair.client.vi);
-                VipDisconnect(pair.server.vi);
-                connect(pair.client.nic, pair.client.vi, pair.server.nic, pair.server.vi);
-                exchange(pair.client, pair.client.vi, pair.server, pair.server.vi, 'z');
-            }
-            return kRounds;
-        }));
-    }
-    for (auto& worker : workers) {
-        EXPECT_EQ(worker.get(), kRounds);
-    }
 }
 
 }  // namespace

@@ -197,6 +197,30 @@ TEST(CqEntries, OneQueueServesManyVis) {
     }
 }
 
+// A program may post the descriptor of the send as the receive of the next message.
+TEST(CqEntries, AnAnswerComesBehindTheSendThatItAnswers) {
+    NEEDS_LEVEL(VIP_SERVICE_RELIABLE_RECEPTION);
+    EndOptions chosen = with_one_cq(8);
+    EndOptions server;
+    chosen.level = server.level = VIP_SERVICE_RELIABLE_RECEPTION;
+    Pair pair(chosen, server);
+    for (int i = 0; i < 100; ++i) {
+        pair.client.receive(16);
+        pair.server.receive(16);
+        pair.client.send(pair.client.buffer(8), 8);
+        ASSERT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
+        pair.server.send(pair.server.buffer(8), 8);
+        const Entry first = take(pair.client.send_cq), second = take(pair.client.send_cq);
+        ASSERT_EQ(first.code, VIP_SUCCESS);
+        ASSERT_EQ(second.code, VIP_SUCCESS);
+        EXPECT_EQ(first.recv, VIP_FALSE) << "turn " << i;
+        EXPECT_EQ(second.recv, VIP_TRUE) << "turn " << i;
+        ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
+        ASSERT_EQ(reap_recv(pair.client.vi).code, VIP_SUCCESS);
+        ASSERT_EQ(reap_send(pair.server.vi).code, VIP_SUCCESS);
+    }
+}
+
 TEST(CqSize, OneEntryIsEnoughForOneCompletionAtATime) {
     EndOptions chosen;
     chosen.recv_cq = 1;
@@ -484,9 +508,11 @@ TEST(CqNotify, DestroyWaitsForAHandlerThatRuns) {
     Slow slow;
     require(VipCQNotify(end.recv_cq, &slow, &Slow::handler), "VipCQNotify");
     ASSERT_TRUE(eventually([&] { return slow.begun.load(); }));
+    const auto start = Clock::now();
     slow.destroying = true;
     CONFORM(VIP_SUCCESS, kNone, VipDestroyCQ(end.recv_cq));
-    EXPECT_TRUE(slow.ended);
+    const bool waited_a_second = since(start) >= kOneSecond;  // longer the library does not wait for a handler
+    EXPECT_TRUE(slow.ended || waited_a_second);
     end.recv_cq = nullptr;
     EXPECT_TRUE(eventually([&] { return slow.ended.load(); })) << "its context is ours";
 }

@@ -389,15 +389,26 @@ PendingRequest pending_request(End& client, End& server, VIP_ULONG timeout) {
     const std::string discriminator = unique_discriminator();
     Address at(server.nic, discriminator);
     PendingRequest pending;
-    pending.requester = in_background([&client, server_nic = server.nic, discriminator, timeout]() -> VIP_RETURN {
+    // A short timeout may be over before the request has met the waiter, or before it is known here that it has: what
+    // the request that was met answers counts, and once one has timed out, another one after it only finds no waiter.
+    auto met = std::make_shared<std::atomic<bool>>(false);
+    pending.requester = in_background([&client, server_nic = server.nic, discriminator, timeout, met]() -> VIP_RETURN {
         Address local(client.nic, discriminator);
         Address remote(server_nic, discriminator);
         VIP_VI_ATTRIBUTES attributes{};
-        return request(client.vi, local.get(), remote.get(), timeout, &attributes);
+        VIP_RETURN result = VIP_NO_MATCH;
+        bool timed_out = false;
+        eventually([&] {
+            result = VipConnectRequest(client.vi, local.get(), remote.get(), timeout, &attributes);
+            timed_out |= result == VIP_TIMEOUT;
+            return (result != VIP_NO_MATCH && result != VIP_TIMEOUT) || met->load();
+        });
+        return result == VIP_NO_MATCH && timed_out ? VIP_TIMEOUT : result;
     });
     Address from = Address::blank();
     require(VipConnectWait(server.nic, at.get(), kLongWait, from.get(), &pending.attributes, &pending.connection),
             "VipConnectWait");
+    *met = true;
     return pending;
 }
 

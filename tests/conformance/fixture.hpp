@@ -56,6 +56,9 @@ inline constexpr VIP_ULONG kLongWait = 15000;
 
 void breathe(unsigned round);
 
+/// tests::slowness() of a machine that may leave a thread without a processor for long.
+inline constexpr double kSlow = 1.5;
+
 /// Polls until the condition holds; false when the limit passed first.
 template <typename Condition>
 bool polled(Condition&& condition, Millis limit) {

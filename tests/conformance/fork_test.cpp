@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "child.hpp"
@@ -145,7 +146,7 @@ TEST(Processes, TwoOfThemTalkInBlockingCalls) {
     accept_from(server, name);
     ASSERT_EQ(client.line(), "connected");
     char* data = server.buffer(8);
-    std::memcpy(data, "12345678", 8);
+    std::copy_n("12345678", 8, data);
     server.send(data, 8);
     VIP_DESCRIPTOR* got = nullptr;
     ASSERT_EQ(VipRecvWait(server.vi, kLongWait, &got), VIP_SUCCESS);
@@ -174,7 +175,8 @@ TEST(Processes, APeerThatEndsWithoutCleanUpIsNoticedWithinASecond) {
     EXPECT_EQ(waiter.get(), VIP_DESCRIPTOR_ERROR) << "spec/compat Q15";
     EXPECT_EQ(got, receive);
     EXPECT_EQ(server.state(), VIP_STATE_ERROR);
-    EXPECT_TRUE(server.errors.wait_for(VIP_ERROR_CONN_LOST, kOneSecond - since(start)));
+    EXPECT_TRUE(server.errors.wait_for(VIP_ERROR_CONN_LOST));
+    EXPECT_TRUE(in_time(start, kOneSecond));
 }
 
 TEST(Processes, EndWhileAnotherThreadOfTheirsWaits) {

@@ -2,6 +2,7 @@
 // What becomes of messages when a connection ends: those that had arrived complete their receives, and those that were
 // sent before the end arrive (VipDisconnect(3), docs/decisions.md).
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "child.hpp"
@@ -11,6 +12,11 @@ namespace viaduct::conformance {
 namespace {
 
 constexpr std::uint32_t kSizes[] = {0, 8, 100, 3000, 40000};
+constexpr int kTries = 20;
+
+/// Whether the call that ended a connection, begun then, has waited for the other end as long as it may. What an end
+/// that had no processor for a second has not taken by then is lost, and whether all arrives is not to be seen.
+bool given_up(Clock::time_point start) { return since(start) >= kOneSecond && tests::slowness() >= kSlow; }
 
 class Leaving : public AtEachLevel {
 protected:
@@ -52,14 +58,15 @@ protected:
 
     /// The attempt, which says how many messages have arrived, comes to that number. A network may be late with
     /// unreliable messages where others want its processors, or lose them: acenic's receive ring holds 512 frames, and
-    /// the kernel drops what comes on top while the receiver has no processor. Then it has some more attempts.
+    /// the kernel drops what comes on top while the receiver has no processor. Then it has some more attempts, as it
+    /// has when it says nothing.
     template <typename Attempt>
     void expect_all(std::size_t wanted, Attempt&& attempt) const {
-        std::size_t good = 0;
-        for (int tries = unreliable() ? 20 : 1; tries > 0 && good != wanted; --tries) {
+        std::optional<std::size_t> good;
+        for (int tries = kTries; tries > 0 && (!good || (unreliable() && *good != wanted)); --tries) {
             good = attempt();
         }
-        EXPECT_EQ(good, wanted) << "messages that have arrived";
+        EXPECT_EQ(good, std::optional(wanted)) << "messages that have arrived";
     }
 
     /// Messages that have left their sender, without a poll at the receiver's side. How many are complete.
@@ -126,19 +133,27 @@ TEST_P(Leaving, WhatHasArrivedCompletesItsReceivesWhenThisEndErrs) {
 TEST_P(Leaving, WhatWasSentBeforeThePeerDisconnectedComesFirst) {
     NEEDS_LEVEL(GetParam());
     for (const std::uint32_t bytes : kSizes) {
-        expect_all(3, [&] {
+        expect_all(3, [&]() -> std::optional<std::size_t> {
             Pair pair(roomy());
             const auto posted = post_receives(pair.server, 5, bytes);
             char* data = pair.client.buffer(bytes, 'm');
             for (int i = 0; i < 3; ++i) {
                 pair.client.send(data, bytes);
             }
+            const auto start = Clock::now();
             CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.client.vi));
+            const bool gave_up = given_up(start);
+            int sent = 0;
             for (int i = 0; i < 3; ++i) {
-                EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS) << i;
+                sent += reap_send(pair.client.vi).code == VIP_SUCCESS;
             }
             EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
-            return arrived(pair.server.vi, posted, bytes);
+            const std::size_t good = arrived(pair.server.vi, posted, bytes);
+            if (gave_up && (sent != 3 || good != 3)) {
+                return std::nullopt;
+            }
+            EXPECT_EQ(sent, 3) << "sends that are complete";
+            return good;
         });
     }
 }
@@ -146,16 +161,22 @@ TEST_P(Leaving, WhatWasSentBeforeThePeerDisconnectedComesFirst) {
 TEST_P(Leaving, MoreThanThePathHoldsArrivesThoughItsSenderLeavesAtOnce) {
     NEEDS_LEVEL(GetParam());
     constexpr std::size_t kMany = 900;
-    expect_all(kMany, [&] {
+    expect_all(kMany, [&]() -> std::optional<std::size_t> {
         Pair pair(roomy());
         const auto posted = post_receives(pair.server, kMany, 1000);
         char* data = pair.client.buffer(1000, 'm');
         for (std::size_t i = 0; i < kMany; ++i) {
             pair.client.send(data, 1000);
         }
+        const auto start = Clock::now();
         require(VipDisconnect(pair.client.vi), "VipDisconnect");
+        const bool gave_up = given_up(start);
         EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
-        return arrived(pair.server.vi, posted, 1000);
+        const std::size_t good = arrived(pair.server.vi, posted, 1000);
+        if (gave_up && good != kMany) {
+            return std::nullopt;
+        }
+        return good;
     });
 }
 
@@ -191,7 +212,8 @@ TEST_P(Leaving, BothEndsGetWhatTheOtherSentThoughBothLeaveAtOnce) {
 enum class Leaves { by_disconnect, by_closing };
 
 /// The requester sends as soon as it is connected and leaves at once, while the acceptor is still in VipConnectAccept.
-void send_and_leave(const EndOptions& chosen, Leaves leaves, std::uint32_t bytes) {
+/// False: it has given up before the acceptor had taken all, which says nothing.
+bool try_to_send_and_leave(const EndOptions& chosen, Leaves leaves, std::uint32_t bytes) {
     constexpr std::size_t kMessages = 4;
     End server(across(chosen));
     End client(chosen);
@@ -206,19 +228,34 @@ void send_and_leave(const EndOptions& chosen, Leaves leaves, std::uint32_t bytes
     for (std::size_t i = 0; i < kMessages; ++i) {
         EXPECT_EQ(client.post_send(client.message(data, bytes)), VIP_SUCCESS);
     }
+    const auto start = Clock::now();
     if (leaves == Leaves::by_disconnect) {
         EXPECT_EQ(VipDisconnect(client.vi), VIP_SUCCESS);
     } else {
         EXPECT_EQ(VipCloseNic(client.nic), VIP_SUCCESS);
         client.nic = nullptr;
     }
-    ASSERT_EQ(accept.get(), VIP_SUCCESS);
+    const bool gave_up = given_up(start);
+    EXPECT_EQ(accept.get(), VIP_SUCCESS);
     EXPECT_TRUE(server.reaches(VIP_STATE_ERROR));
     for (std::size_t i = 0; i < posted.size(); ++i) {
         VIP_DESCRIPTOR* got = nullptr;
-        EXPECT_EQ(VipRecvDone(server.vi, &got), i < kMessages ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR) << i;
+        const VIP_RETURN code = VipRecvDone(server.vi, &got);
         EXPECT_EQ(got, posted[i]);
+        if (i < kMessages && code == VIP_DESCRIPTOR_ERROR && gave_up) {
+            return false;
+        }
+        EXPECT_EQ(code, i < kMessages ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR) << i;
     }
+    return true;
+}
+
+void send_and_leave(const EndOptions& chosen, Leaves leaves, std::uint32_t bytes) {
+    bool seen = false;
+    for (int tries = kTries; tries > 0 && !seen; --tries) {
+        seen = try_to_send_and_leave(chosen, leaves, bytes);
+    }
+    EXPECT_TRUE(seen) << "each time the requester has given up";
 }
 
 TEST_P(Leaving, WhatIsSentRightAfterTheRequestArrivesThoughItsSenderDisconnectsAtOnce) {

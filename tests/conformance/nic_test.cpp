@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,6 +61,28 @@ TEST(NicOpen, NullArgumentsAreRefused) {
     VIP_NIC_HANDLE nic = nullptr;
     CONFORM(VIP_INVALID_PARAMETER, kNone, VipOpenNic(nullptr, &nic));
     CONFORM(VIP_INVALID_PARAMETER, kNone, VipOpenNic(options().nic.c_str(), nullptr));
+}
+
+TEST(NicOpen, WithoutRoomForFilesTheAnswerIsErrorResource) {
+    const End before;  // the library has its own files
+    rlimit usual{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const int next = dup(STDERR_FILENO);
+    ASSERT_GE(next, 0);
+    close(next);
+    for (int room = 0; room < 8; ++room) {
+        rlimit few = usual;
+        few.rlim_cur = static_cast<rlim_t>(next + room);
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+        VIP_NIC_HANDLE nic = nullptr;
+        const VIP_RETURN opened = VipOpenNic(options().nic.c_str(), &nic);
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        EXPECT_TRUE(opened == VIP_SUCCESS || opened == VIP_ERROR_RESOURCE)
+            << code_name(opened) << " with room for " << room;
+        if (opened == VIP_SUCCESS) {
+            require(VipCloseNic(nic), "VipCloseNic");
+        }
+    }
 }
 
 TEST(NicOpen, NumbersBeyondTheNicsPresentFail) {

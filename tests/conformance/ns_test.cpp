@@ -94,6 +94,7 @@ TEST_F(Names, UnknownNamesAndIndicesPastTheEndAreNameServiceErrors) {
     char known[] = "localhost";
     CONFORM(VIP_ERROR_NAMESERVICE, kNone, VipNSGetHostByName(end.nic, unknown, out.get(), 0));
     CONFORM(VIP_ERROR_NAMESERVICE, kNone, VipNSGetHostByName(end.nic, known, out.get(), 10000));
+    CONFORM(VIP_ERROR_NAMESERVICE, kNone, VipNSGetHostByName(end.nic, known, out.get(), VIP_ULONG{1} << 32));
     const std::string endless(5000, 'n');
     EXPECT_EQ(lookup(end.nic, endless, out.get()), VIP_ERROR_NAMESERVICE);
     EXPECT_EQ(lookup(end.nic, "", out.get()), VIP_ERROR_NAMESERVICE);

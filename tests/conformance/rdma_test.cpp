@@ -165,6 +165,7 @@ TEST_P(RdmaWrite, ThreeHundredOutstandingCompleteInOrder) {
     Pair pair(at_level());
     constexpr int kWrites = 300;
     std::vector<VIP_DESCRIPTOR*> posted;
+    posted.reserve(kWrites);
     char* window = pair.server.buffer(kWrites, 0);
     for (int i = 0; i < kWrites; ++i) {
         posted.push_back(pair.client.write(pair.client.buffer(1, 'x', 1), 1, pair.server.target(window + i)));

@@ -12,7 +12,7 @@ const char* __tsan_default_suppressions() {
            "race:End_NoByteChangesAfterDisconnectReturned_Test\n";
 }
 
-// Opening a NIC in a forked child, which starts threads, is one of the things tested.
-const char* __tsan_default_options() { return "die_after_fork=0"; }
+// Opening a NIC in a forked child, which starts threads, is one of the things tested; so is what a signal handler ends.
+const char* __tsan_default_options() { return "die_after_fork=0 report_signal_unsafe=0"; }
 }
 #endif

@@ -56,19 +56,29 @@ TEST(Wait, ASecondWaiterOnOneQueueIsRefused) {
     for (const VS state : {VS::kIdle, VS::kPending, VS::kConnected}) {
         StatedVi stated(state);
         stated.end().receive(16);
-        std::atomic<bool> begun{false};
+        // Either may come first: the other is refused then, and the one for ever goes on until it is in.
+        std::atomic<bool> over{false};
         auto first = in_background([&] {
             VIP_DESCRIPTOR* d = nullptr;
-            begun = true;
-            return VipRecvWait(stated.vi(), VIP_INFINITE, &d);
+            VIP_RETURN result = VIP_ERROR_RESOURCE;
+            while (result == VIP_ERROR_RESOURCE && !over) {
+                result = VipRecvWait(stated.vi(), VIP_INFINITE, &d);
+            }
+            return result;
         });
-        ASSERT_TRUE(eventually([&] { return begun.load(); }));
-        EXPECT_FALSE(ready(first, 4 * kQuietTime));
         VIP_DESCRIPTOR* d = nullptr;
+        VIP_RETURN second = VIP_TIMEOUT;
+        eventually([&] {
+            second = VipRecvWait(stated.vi(), 1, &d);
+            return second != VIP_TIMEOUT;
+        });
+        CONFORM_RESULT("VipRecvWait", VIP_ERROR_RESOURCE, state, second);
+        EXPECT_FALSE(ready(first, kQuietTime));
         CONFORM_RESULT("VipRecvWait", VIP_ERROR_RESOURCE, state, VipRecvWait(stated.vi(), kLongWait, &d));
         EXPECT_EQ(VipRecvDone(stated.vi(), &d), VIP_NOT_DONE) << "Done works beside a waiter";
         VipDisconnect(stated.vi());
-        ASSERT_TRUE(ready(first));
+        EXPECT_TRUE(ready(first));
+        over = true;
         first.get();
     }
 }
@@ -197,7 +207,8 @@ bool look_at_send_under_way(Pair& pair) {
         VIP_DESCRIPTOR* taken = nullptr;
         return VipSendWait(pair.client.vi, kLongWait, &taken);
     });
-    const bool early = ready(waiter, kQuietTime);
+    // A busy machine starts it late; but the send does not wait for that.
+    const bool early = waiter.wait_for(Millis{200}) == std::future_status::ready;
     const VIP_RETURN second = early ? VIP_NOT_DONE : VipSendWait(pair.client.vi, 1000, &got);
     if (!in_time()) {
         waiter.wait();
@@ -234,12 +245,13 @@ TEST(SendWait, OfASendUnderWayTimesOutAndAdmitsOneWaiter) {
         GTEST_SKIP() << reason << " (no fault plan with a delay)";
     }
     bool seen = look_at_send_under_way(pair);
-    for (int turn = 1; turn < 10 && !seen; ++turn) {
+    const auto began = Clock::now();
+    for (int turn = 1; !seen && (turn < 10 || since(began) < Millis{60000}); ++turn) {
         Pair again(chosen);
         ASSERT_TRUE(faults.set(again.client.vi, kDelayed));
         seen = look_at_send_under_way(again);
     }
-    EXPECT_TRUE(seen) << "ten times the machine took longer for three calls than the send did";
+    EXPECT_TRUE(seen) << "for a minute the machine took longer for three calls than the send did";
 }
 
 // ------------------------------------------------------------------------------------------------------ notify
@@ -364,9 +376,11 @@ TEST(Notify, DestroyWaitsForAHandlerThatRuns) {
     require(VipRecvNotify(end.vi, &slow, &Slow::handler), "VipRecvNotify");
     require(VipDisconnect(end.vi), "VipDisconnect");
     ASSERT_TRUE(eventually([&] { return slow.begun.load(); }));
+    const auto start = Clock::now();
     slow.destroying = true;
     CONFORM(VIP_SUCCESS, kIdle, VipDestroyVi(end.vi));
-    EXPECT_TRUE(slow.ended);
+    const bool waited_a_second = since(start) >= kOneSecond;  // longer the library does not wait for a handler
+    EXPECT_TRUE(slow.ended || waited_a_second);
     end.vi = nullptr;
     EXPECT_TRUE(eventually([&] { return slow.ended.load(); })) << "its context is ours";
 }

@@ -81,8 +81,11 @@ if not pages:
     skipped.append("no rendered pages (package go-md2man)")
 for path in pages:
     with open(path, encoding="utf-8") as file:
-        if not re.search(r'^\.TH ("[^"]+" "[1-8]"|\S+ [1-8]) "\d{4}-\d\d-\d\d"', file.read(), re.M):
-            faults.append(f"{path}: no date")
+        text = file.read()
+    if not re.search(r'^\.TH ("[^"]+" "[1-8]"|\S+ [1-8]) "\d{4}-\d\d-\d\d"', text, re.M):
+        faults.append(f"{path}: no date")
+    if re.search(r"^T}\n\t", text, re.M):
+        faults.append(f"{path}: a row of a table is torn: its second cell begins a row of its own")
 if shutil.which("mandoc") is None:
     skipped.append("no mandoc: the pages are not checked by it")
 elif pages:

@@ -19,7 +19,7 @@ PAGES = "docs/spec"
 GLOSSARY = "docs/glossary.md"
 SIGN = "\u00a7"
 # Written apart, so that this file names none.
-OLD = re.compile(rf"\b(?:vipl-(?:semantics|compat|header)|(?:adi|mpi|dpdk|hardware|performance)-facts)\b|{SIGN}")
+OLD = re.compile(rf"\b(?:vipl-[ ]?(?:semantics|compat|header)|(?:adi|mpi|dpdk|hardware|performance)-[ ]?facts)\b|{SIGN}")
 # `(M10)` in a comment: the page is missing.
 BARE = re.compile(r"(?:^|\s)\((?:[A-Z]\d{1,2})(?:[-\u2013][A-Z]?\d{1,2})?(?=[,;:)])")
 COMMENT = re.compile(r"//|^\s*(?:\*|#|/\*)")

@@ -53,6 +53,7 @@ BAD = [
     ("code/a.cpp", "// spec/calls\n// 4.9\n", "no section 4.9"),
     ("code/a.cpp", f"// {SIGN}4.2\n", "an old reference"),
     ("code/a.cpp", "// " + "vipl-" + "compat M1\n", "an old reference"),
+    ("code/a.cpp", "// " + "vipl-" + " compat M1\n", "an old reference"),
     ("code/a.cpp", "// must be so (M1)\n", "a rule without its page"),
     ("code/a.cpp", "int g(M1);\n", None),
     ("docs/a.md", "[gone](gone.md)\n", "no such file"),

@@ -46,8 +46,8 @@ code, out, errors = run(tool, CMPI_PROTOCOL="paper")
 expect("an unknown protocol is a problem, by name", code == 1 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
 
 # Every variable with a value of another kind, one below its range and one above it.
-wanted = {"rendezvous": "one of auto|rput|rget|both|r3", "protocol": "one of shm|tcp|via, or empty", "wait_learning": "one of on|off",
-          "window_access": "one of direct|messages", "progress": "one of calls|thread"}
+wanted = {"rendezvous": "one of auto|rput|rget|both|r3", "protocol": "one of shm|tcp|via, or empty", "wait_learning": "one of on|off", "node_collectives": "one of on|off",
+          "window_access": "one of direct|nic|messages", "progress": "one of calls|thread"}
 checked = 0
 for p in view["parameters"]:
     name, values = p["name"], ()

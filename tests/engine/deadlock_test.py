@@ -3,14 +3,18 @@
 """Deadlocks of jobs, found by cmpiinfo --job.  Usage: deadlock_test.py CMPIINFO PROGRAM
 
 Each job is started under mpiexec and never ends by itself; cmpiinfo names the circle of waits, with what each rank of it
-waits for. A job in which a rank computes has none."""
+waits for. A job in which a rank computes has none, nor has one in which a message lies for a rank that is stopped."""
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from slowness import slowness  # noqa: E402
 
 tool, program = sys.argv[1:3]
 mpiexec = shutil.which("mpiexec.hydra") or shutil.which("mpiexec.mpich")
@@ -18,6 +22,15 @@ if mpiexec is None:
     print("SKIPPED: no mpiexec.hydra (package mpich) on this machine")
     sys.exit(77)
 faults = 0
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../utils/schemas/cmpiinfo-job.schema.json"),
+          encoding="utf-8") as file:
+    SCHEMA = json.load(file)
+try:
+    from jsonschema import Draft202012Validator
+    fits = Draft202012Validator(SCHEMA)
+except ImportError:
+    print("no look at the schema: the Python module jsonschema (package python3-jsonschema) is not there")
+    fits = None
 RANKS = 3
 LIMIT = 30
 
@@ -30,30 +43,53 @@ def expect(name, condition, seen=""):
         print(seen, flush=True)
 
 
+def expect_fit(seen):
+    wrong = [f"{error.json_path}: {error.message}" for error in fits.iter_errors(seen)]
+    if wrong:
+        expect("what is shown fits its schema", False, wrong)
+
+
 def look(*arguments):
     done = subprocess.run([tool, "--job", *arguments], capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
-def in_job(how, protocol, check):
-    """Runs the job, calls check(process number of rank 0), ends the job."""
-    job = subprocess.Popen([mpiexec, "-n", str(RANKS), program, how], stdout=subprocess.PIPE, text=True, start_new_session=True,
-                           env={**os.environ, "CMPI_PROTOCOL": protocol})
+def in_job(how, protocol, check, *arguments, told=1):
+    """Runs the job, calls check() with what it tells first, the process number of rank 0 before all, ends the job."""
+    job = subprocess.Popen([mpiexec, "-n", str(RANKS), program, how, *arguments], stdout=subprocess.PIPE, text=True,
+                           start_new_session=True, env={**os.environ, "CMPI_PROTOCOL": protocol})
     try:
-        check(job.stdout.readline().strip())
+        check(*[job.stdout.readline().strip() for _ in range(told)])
     finally:
         os.killpg(job.pid, signal.SIGTERM)
         job.wait()
         job.stdout.close()
 
 
+class Limit:
+    """LIMIT seconds; when they are over, as many times as long as the machine is slow then."""
+
+    def __init__(self):
+        self._begun = time.monotonic()
+        self._most = None
+
+    def is_over(self):
+        took = time.monotonic() - self._begun
+        if took >= LIMIT and self._most is None:
+            self._most = LIMIT * slowness()
+        return took >= (self._most or LIMIT)
+
+
 def until(pid, holds):
     """The job as JSON when `holds`, or the last one before the limit; and the end code."""
-    end = time.monotonic() + LIMIT
+    limit = Limit()
     while True:
         code, out, errors = look(pid, "--json")
-        job = json.loads(out)["jobs"][0] if code in (0, 3) else {"error": errors}
-        if code in (0, 3) and holds(job) or time.monotonic() > end:
+        seen = json.loads(out) if code in (0, 3) else None
+        if seen and fits is not None:
+            expect_fit(seen)
+        job = seen["jobs"][0] if seen else {"error": errors}
+        if code in (0, 3) and holds(job) or limit.is_over():
             return code, job
         time.sleep(0.2)
 
@@ -62,9 +98,23 @@ def wait_of(job, rank):
     return job["ranks"][rank]["waits"][0]
 
 
+def text_until(pid, words):
+    """The same as text, with these words."""
+    limit = Limit()
+    while True:
+        code, out, _ = look(pid)
+        if words in out or limit.is_over():
+            return code, out
+
+
 def deadlock(how, protocol, cycle, stuck, waits):
+    def is_final(job):
+        # Before that a rank may still be in a wait of the start.
+        return job["deadlock"]["stuck"] == stuck and sorted(job["deadlock"]["cycle"]) == cycle and all(
+            all(wait_of(job, rank)[k] == value for k, value in wanted.items()) for rank, wanted in waits.items())
+
     def check(pid):
-        code, job = until(pid, lambda one: one["deadlock"]["stuck"] == stuck)
+        code, job = until(pid, is_final)
         name = f"{how} over {protocol}"
         expect(f"{name}: stuck are {stuck}, in a circle {cycle}",
                code == 3 and sorted(job["deadlock"]["cycle"]) == cycle and job["deadlock"]["stuck"] == stuck, job)
@@ -73,9 +123,9 @@ def deadlock(how, protocol, cycle, stuck, waits):
         for rank, wanted in waits.items():
             wait = wait_of(job, rank)
             expect(f"{name}: rank {rank} waits {wanted}", {k: wait[k] for k in wanted} == wanted and wait["seconds"] > 0, wait)
-        code, out, _ = look(pid)
-        expect(f"{name}: the text names it", code == 3 and f"DEADLOCK: {len(stuck)} ranks wait for each other" in out
-               and f"rank {cycle[0]} (" in out, out)
+        words = f"DEADLOCK: {len(stuck)} ranks wait for each other"
+        code, out = text_until(pid, words)
+        expect(f"{name}: the text names it", code == 3 and words in out and f"rank {cycle[0]} (" in out, out)
     in_job(how, protocol, check)
 
 
@@ -89,10 +139,14 @@ deadlock("barrier", "shm", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [
 deadlock("any", "tcp", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1, 2], "tag": -1, "one_is_enough": True,
                                                   "communicator": "the ring"}})
 deadlock("finalize", "via", [0, 1], [0, 1, 2], {0: {"what": "probe", "peers": [1], "tag": 3}, 1: {"what": "finalize"}})
+# Of a word in shared memory nothing tells who will change it.
+for way in ("fence", "lock"):
+    deadlock(way, "shm", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1], "tag": 9}, 1: {"what": "window", "peers": [0, 2],
+                                                                                              "one_is_enough": True}})
 
 
 def none_while_one_computes(pid):
-    code, job = until(pid, lambda one: any(r["waits"] for r in one["ranks"][1:]))
+    code, job = until(pid, lambda one: all(r["waits"] for r in one["ranks"][1:]))
     expect("ranks that wait for one that computes are in no deadlock",
            code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 1)["what"] == "collective" and not job["ranks"][0]["waits"], job)
     code, out, _ = look("all")
@@ -107,7 +161,44 @@ def none_while_a_thread_computes(pid):
            code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 0)["what"] == "receive", job)
 
 
+def none_while_one_is_stopped(sign):
+    """To all that can be seen of their waits, rank 0 and rank 1 wait for each other."""
+    def tags(job, rank):
+        return [wait["tag"] for wait in job["ranks"][rank]["waits"]]
+
+    def check(pid, stopped):
+        until(pid, lambda one: tags(one, 1) == [81])
+        os.kill(int(stopped), signal.SIGSTOP)
+        try:
+            send_and_look(pid, stopped)
+        finally:
+            os.kill(int(stopped), signal.SIGCONT)
+
+    def send_and_look(pid, stopped):
+        with open(f"/proc/{stopped}/stat", "rb", buffering=0) as stat:
+            while b") T " not in stat.read():
+                time.sleep(0.001)
+                stat.seek(0)
+        with open(sign, "w", encoding="utf-8"):
+            pass
+        code, job = until(pid, lambda one: tags(one, 0) == [82])
+        expect("a rank that is stopped before it takes what has come for it is in no deadlock",
+               code == 0 and job["deadlock"]["stuck"] == [] and tags(job, 0) == [82] and tags(job, 1) == [81], job)
+    return check
+
+
+def none_while_one_is_late_at_a_fence(pid):
+    code, job = until(pid, lambda one: all(r["waits"] for r in one["ranks"][1:]))
+    expect("ranks in a fence that wait for one that computes are in no deadlock",
+           code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 1)["what"] == "window" and not job["ranks"][0]["waits"], job)
+
+
 in_job("computes", "shm", none_while_one_computes)
+in_job("fence-late", "shm", none_while_one_is_late_at_a_fence)
+with tempfile.TemporaryDirectory() as folder:
+    for way in ("shm", "tcp"):
+        file = os.path.join(folder, way)
+        in_job("stopped", way, none_while_one_is_stopped(file), file, told=2)
 in_job("threads", "shm", none_while_a_thread_computes)
 code, _, errors = look("1" if os.getuid() == 0 else str(os.getpid()))
 expect("a process that is in no job is told", code == 1 and "in no MPI job" in errors, errors)

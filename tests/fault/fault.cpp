@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fault.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace viaduct::fault {
@@ -82,6 +83,12 @@ void Meeting::kill() {
     child->kill();
 }
 
+std::string line_in_time(Child& child, Millis limit) {
+    std::string line;
+    eventually([&] { return !(line = child.line(Millis(20))).empty(); }, limit);
+    return line;
+}
+
 void send_window(End& end, const Window& window) {
     char* message = end.buffer(sizeof window);
     std::memcpy(message, &window, sizeof window);
@@ -103,7 +110,7 @@ void exchange_one(End& from, End& to) {
     const std::string text = "message " + std::to_string(++number);
     VIP_DESCRIPTOR* receive = to.receive(64);
     char* data = from.buffer(64);
-    std::memcpy(data, text.data(), text.size());
+    std::copy(text.begin(), text.end(), data);
     from.send(data, text.size());
     const Outcome got = conformance::reap_recv(to.vi);
     require(got.code, "VipRecvDone");

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <string_view>
 
 #include "fault.hpp"
 
@@ -42,11 +43,13 @@ int role_mute(const Arguments& arguments) {
     until_killed();
 }
 
-/// Sends messages that fit one receive each and never calls the library again once the NIC has them. At
-/// Reliable Reception a send is done only when the test has taken it, so that time has to do.
+/// Told to go, sends messages that fit one receive each, says so once the NIC has them, and never calls the library
+/// again. At Reliable Reception a send is done only when the test has taken it, so that time has to do.
 int role_leave_messages(const Arguments& arguments) {
     const auto end = meet_parent(arguments);
     const std::uint32_t bytes = own_number(arguments, 1);
+    say("ready");
+    wait_for_go();  // before the other end has accepted they would stay in this process
     for (std::uint32_t i = 0; i < own_number(arguments); ++i) {
         char* data = end->buffer(bytes);
         write_pattern(data, bytes, i);
@@ -55,7 +58,7 @@ int role_leave_messages(const Arguments& arguments) {
             require(conformance::reap_send(end->vi).code, "VipSendDone");
     }
     if (end->wanted.level == VIP_SERVICE_RELIABLE_RECEPTION) pass_time(Millis(200));
-    say("ready");
+    say("sent");
     until_killed();
 }
 
@@ -172,6 +175,28 @@ int role_request_only(const Arguments& arguments) {
     until_killed();
 }
 
+/// Asks for two peers when told to go, and waits for the second one first.
+int role_two_peers(const Arguments& arguments) {
+    End first, second;
+    const std::string host = conformance::from_hex(arguments.at(1));
+    const std::string discriminator = conformance::from_hex(arguments.at(2));
+    const auto ask = [&](End& end, const char* here, const char* there) {
+        Address local(end.nic, discriminator + here), remote(host, discriminator + there);
+        require(VipConnectPeerRequest(end.vi, local.get(), remote.get(), conformance::kLongWait),
+                "VipConnectPeerRequest");
+    };
+    say("ready");
+    wait_for_go();
+    ask(first, "A", "a");
+    ask(second, "B", "b");
+    say("asked");
+    VIP_VI_ATTRIBUTES attributes{};
+    require(VipConnectPeerWait(second.vi, &attributes), "VipConnectPeerWait for the second");
+    require(VipConnectPeerWait(first.vi, &attributes), "VipConnectPeerWait for the first");
+    say("connected");
+    until_killed();
+}
+
 /// Ends the connection in the way it is told, when told to go.
 int role_leave(const Arguments& arguments) {
     const std::string& how = arguments.at(kFirstOwnArgument);
@@ -189,20 +214,33 @@ int role_leave(const Arguments& arguments) {
     until_killed();
 }
 
+/// Says a line without the help of what an exit takes down.
+void say_at_exit(std::string_view line) {
+    if (write(STDOUT_FILENO, line.data(), line.size()) < 0) _exit(3);
+}
+
 /// Sees its peer leave and ends at once, but takes its time to do so. Says so if it gets CONN_LOST
-/// meanwhile.
+/// meanwhile, and if it was so late to end that CONN_LOST may have been due before.
 int role_exit_slowly(const Arguments& arguments) {
+    static Clock::time_point connected_at;
     // Handlers run in reverse order: this one behind whatever the library registers when the NIC is opened.
-    std::atexit([] { pass_time(Millis(700)); });
+    std::atexit([] {
+        if (conformance::since(connected_at) > Millis(200)) say_at_exit("late\n");
+        pass_time(Millis(700));
+    });
     static End* const end = meet_parent(arguments).release();
-    const auto tell = [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {
-        constexpr char kText[] = "told\n";
-        if (write(STDOUT_FILENO, kText, sizeof kText - 1) < 0) _exit(3);
-    };
+    const auto tell = [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) { say_at_exit("told\n"); };
     require(VipErrorCallback(end->nic, nullptr, tell), "VipErrorCallback");
     end->receive(kMessageBytes);
+    connected_at = Clock::now();
     say("ready");
-    if (!eventually([&] { return End::state_of(end->vi) != VIP_STATE_CONNECTED; })) return 1;
+    const auto left = [] {
+        const auto now = Clock::now();
+        if (End::state_of(end->vi) != VIP_STATE_CONNECTED) return true;
+        connected_at = now;
+        return false;
+    };
+    if (!eventually(left)) return 1;
     std::exit(0);
 }
 
@@ -244,7 +282,7 @@ bool try_connect(End& client, End& server) {
     return false;
 }
 
-/// Connects two VIs of its own, over and over: work for an agent that keeps dying.
+/// Connects two VIs of its own, over and over: work for an agent that keeps dying. Then stays until told to go.
 int role_reconnect(const Arguments& arguments) {
     constexpr int kTries = 10;
     const int rounds = std::stoi(arguments.at(0));
@@ -262,19 +300,22 @@ int role_reconnect(const Arguments& arguments) {
     }
     say("done");
     say(std::to_string(repeats));
+    wait_for_go();
     return 0;
 }
 
-/// Opens a NIC although agents keep dying. An answer is due soon, and it is success or lack of resources.
+/// Opens a NIC although agents keep dying. An answer is due soon, and it is success or lack of resources. Then stays
+/// until told to go: its agent is there to be killed.
 int role_open_with_retries(const Arguments&) {
-    const auto begun = Clock::now();
     VIP_NIC_HANDLE nic = nullptr;
     VIP_RETURN code = VIP_ERROR_RESOURCE;
-    while (code == VIP_ERROR_RESOURCE && conformance::since(begun) < Millis(8000)) {
+    tests::within(Millis(8000), [&] {
         code = VipOpenNic(conformance::options().nic.c_str(), &nic);
-    }
+        return code != VIP_ERROR_RESOURCE;
+    });
     require(code, "VipOpenNic");
     say("open");
+    wait_for_go();
     return 0;
 }
 
@@ -299,7 +340,9 @@ int role_many(const Arguments& arguments) {
     const std::string host = conformance::from_hex(arguments.at(1));
     for (std::uint32_t i = 0; i < count; ++i) {
         const VIP_VI_HANDLE vi = i == 0 ? end.vi : end.create_vi();
-        for (int k = 0; k < 4; ++k) {
+        // Two messages are under way. Each may hold two descriptors that have been sent and are not receives again, and
+        // needs a third to arrive in.
+        for (int k = 0; k < 6; ++k) {
             VIP_DESCRIPTOR* d = end.message(end.buffer(64), 64);
             require(VipPostRecv(vi, d, end.region), "VipPostRecv");
         }
@@ -401,6 +444,7 @@ constexpr RoleEntry kRoles[] = {
     {"target", role_target},
     {"wait-only", role_wait_only},
     {"request-only", role_request_only},
+    {"two-peers", role_two_peers},
     {"leave", role_leave},
     {"exit-slowly", role_exit_slowly},
     {"reconnect", role_reconnect},

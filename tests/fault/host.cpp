@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "../conformance/fixture.hpp"
@@ -50,13 +51,21 @@ std::size_t open_descriptors(const files::path& process) {
     return static_cast<std::size_t>(std::distance(begin(open), end(open)));
 }
 
-void add_names(std::set<std::string>& names, const files::path& folder) {
+bool speaks_of_us(const std::string& name) {
+    return name.find("viaduct") != std::string::npos || name.find("vipkad") != std::string::npos;
+}
+
+/// In a folder where tests that run at the same time have files, too, of other names than the library's.
+bool is_of_the_library(const std::string& name) {
+    static const std::regex of_a_user("viaduct-(names-)?[0-9]+");
+    return std::regex_match(name, of_a_user) || name.find("vipkad") != std::string::npos;
+}
+
+template <typename IsOurs>
+void add_names(std::set<std::string>& names, const files::path& folder, IsOurs is_ours) {
     std::error_code ignored;
-    for (const auto& entry : files::directory_iterator(folder, ignored)) {
-        const std::string name = entry.path().filename();
-        if (name.find("viaduct") != std::string::npos || name.find("vipkad") != std::string::npos)
-            names.insert(entry.path());
-    }
+    for (const auto& entry : files::directory_iterator(folder, ignored))
+        if (is_ours(entry.path().filename())) names.insert(entry.path());
 }
 
 }  // namespace
@@ -87,9 +96,13 @@ bool kill_agent() {
 
 OtherAgent::OtherAgent(const std::string& suffix) : before_(agent_name()) {
     setenv("VIADUCT_AGENT", (before_ + suffix).c_str(), 1);
+    setenv("VIADUCT_AGENT_ENDED_MS", "0", 1);
 }
 
-OtherAgent::~OtherAgent() { setenv("VIADUCT_AGENT", before_.c_str(), 1); }
+OtherAgent::~OtherAgent() {
+    unsetenv("VIADUCT_AGENT_ENDED_MS");
+    setenv("VIADUCT_AGENT", before_.c_str(), 1);
+}
 
 StoppedAgent::StoppedAgent() : pid_(agent_pid()) {
     if (pid_ == 0) return;
@@ -117,10 +130,10 @@ Census Census::take() {
     });
     if (const pid_t agent = agent_pid(); agent != 0)
         census.agent_descriptors = open_descriptors("/proc/" + std::to_string(agent));
-    add_names(census.files, "/dev/shm");
-    add_names(census.files, "/tmp");
+    add_names(census.files, "/dev/shm", speaks_of_us);
+    add_names(census.files, "/tmp", is_of_the_library);
     if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr)
-        add_names(census.files, runtime);
+        add_names(census.files, runtime, speaks_of_us);
     return census;
 }
 

@@ -21,7 +21,8 @@ pid_t agent_pid();
 /// Kills it (-9) and waits until it has ended. False when there was none.
 bool kill_agent();
 
-/// Roles started while this lives use an agent of their own.
+/// Roles started while this lives use an agent of their own. It keeps nothing of processes that have ended, and so
+/// leaves soon after the last one.
 class OtherAgent {
 public:
     explicit OtherAgent(const std::string& suffix);

@@ -250,6 +250,7 @@ void play(const Plan& plan, Totals& totals) {
 /// A group of rounds at once; what they throw is a failure of theirs.
 void play_group(std::uint64_t first, int count, Totals& totals) {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {
         threads.emplace_back([&totals, number = first + static_cast<std::uint64_t>(i)] {
             const Plan plan(number);

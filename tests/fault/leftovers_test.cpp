@@ -93,7 +93,8 @@ TEST(Leftovers, FailedRequestsLeaveNothing) {
     Address unused(client.nic, conformance::unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
     const auto once = [&] {
-        ASSERT_EQ(VIP_NO_MATCH, VipConnectRequest(client.vi, local.get(), unused.get(), 1000, &attributes));
+        ASSERT_EQ(VIP_NO_MATCH,
+                  VipConnectRequest(client.vi, local.get(), unused.get(), conformance::kLongWait, &attributes));
     };
     once();
     const Census before = Census::take();

@@ -63,6 +63,9 @@ public:
         return true;
     }
 
+    /// The same, and on a busy machine within a longer time.
+    bool take_in_time(VIP_ULONG limit) { return take(limit) || take(tests::slowed(limit, 2 * limit) - limit); }
+
     void kill() { child_->kill(); }
     std::size_t good() const { return good_; }
     std::size_t outstanding() const { return outstanding_.size(); }
@@ -111,11 +114,12 @@ TEST_P(ManyVis, AllBreakWithinASecondAndEachIsToldOnce) {
     NEEDS_LEVEL(GetParam());
     Hall hall(GetParam());
     hall.serve();
-    while (hall.good() < 1000) ASSERT_TRUE(hall.take(5000)) << "after " << hall.good() << " completions";
+    while (hall.good() < 1000) ASSERT_TRUE(hall.take_in_time(5000)) << "after " << hall.good() << " completions";
     const auto killed = Clock::now();
     hall.kill();
     // Completions of before the kill are still answered; the answers come back flushed.
-    while (hall.outstanding() != 0) ASSERT_TRUE(hall.take(1000)) << hall.outstanding() << " never came back";
+    while (hall.outstanding() != 0)
+        ASSERT_TRUE(hall.take_in_time(1000)) << hall.outstanding() << " never came back";
     EXPECT_TRUE(conformance::in_time(killed, kOneSecondMeasured));
     EXPECT_FALSE(hall.take(0)) << "an entry too many";
     for (const VIP_VI_HANDLE vi : hall.vis()) EXPECT_EQ(VIP_STATE_ERROR, End::state_of(vi));
@@ -137,7 +141,8 @@ TEST_P(ManyVis, WithoutAPoll) {
     }
     EXPECT_TRUE(eventually([&] { return hall.errors().size() >= kVis; }, kOneSecond));
     EXPECT_TRUE(conformance::in_time(killed, kOneSecondMeasured));
-    while (hall.outstanding() != 0) ASSERT_TRUE(hall.take(1000)) << hall.outstanding() << " never came back";
+    while (hall.outstanding() != 0)
+        ASSERT_TRUE(hall.take_in_time(1000)) << hall.outstanding() << " never came back";
     EXPECT_EQ(kVis, hall.errors().count(VIP_ERROR_CONN_LOST));
 }
 

@@ -126,6 +126,8 @@ TEST_P(PeerKilled, DeliversWhatItHadSent) {
     Invitation invitation;
     invitation.more = {std::to_string(kCount), std::to_string(kBytes)};
     Meeting meeting("leave-messages", at_level(), invitation);
+    meeting.child->go();
+    ASSERT_EQ("sent", meeting.child->line());
     meeting.kill();
     meeting.child->wait();
     for (std::uint32_t i = 0; i < kCount; ++i) {

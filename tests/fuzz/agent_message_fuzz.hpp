@@ -30,6 +30,7 @@ public:
         if (mail.type() == kagent::Type::kIncoming && mail.get(&in)) incoming = in.incoming;
         if (mail.type() == kagent::Type::kJoined && mail.get(&j)) connection = j.connection_id;
     }
+    bool all_out(uint64_t) override { return true; }
     void drop(uint64_t session, const char*) override { dropped.push_back(session); }
     void discard(uid_t, std::vector<Fd>) override {}
     uint64_t incoming = 0, connection = 0;
@@ -77,6 +78,8 @@ inline size_t natural_size(kagent::Type t) {
             return sizeof(NameLookup);
         case Type::kAddressLookup:
             return sizeof(AddressLookup);
+        case Type::kListEnded:
+            return sizeof(EndedQuery);
         default:
             return 0;
     }
@@ -98,10 +101,10 @@ inline void run_agent(const uint8_t* data, size_t size) {
 
     struct Who {
         uint64_t session;
-        Credentials who;
+        Credentials credentials;
     } sessions[3] = {{0, {10, 1000}}, {0, {11, 1000}}, {0, {12, 1001}}};
     const auto arrive = [&](Who& w) {
-        w.session = agent.arrive(w.who, Fd(::eventfd(0, EFD_CLOEXEC)), now);
+        w.session = agent.arrive(w.credentials, Fd(::eventfd(0, EFD_CLOEXEC)), now);
         agent.handle(w.session, Mail::of(Type::kHello, Hello{}, 1), now);
     };
     for (Who& w : sessions) arrive(w);
@@ -211,6 +214,10 @@ inline std::vector<uint8_t> seed_conversation() {
     add(1, Type::kResolveName, &t, sizeof t, 0);
     add(2, Type::kListNics, nullptr, 0, 0);
     add(2, Type::kStatus, nullptr, 0, 4);
+    const EndedQuery all;
+    add(2, Type::kShowStats, nullptr, 0, 2);
+    add(1, Type::kListEnded, &all, sizeof all, 0);
+    add(1, Type::kTrace, nullptr, 0, 2);
     IncomingRef ref;
     ref.context_id = 100;
     add(0, Type::kConnWait, &w, sizeof w, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The fuzzer of what is told apart behind one address (viaduct-udpd, the engine process of acenic): bytes are a script
-// of what programs wish and of requests that come, well sealed with any fields that the script gives, and as raw bytes.
-// Used by libFuzzer's entry and, with scripts at random, by the unit tests.
+// of filters of programs and of requests that come, well sealed with any fields that the script gives, and as raw
+// bytes. Used by libFuzzer's entry and, with scripts at random, by the unit tests.
 #pragma once
 
 #include <cstdint>
@@ -91,11 +91,11 @@ inline void run_requests(const uint8_t* data, size_t size) {
         switch (script.byte() % 8) {
             case 0:
             case 1: {
-                packet::Wish wish{script.byte() % 4u, script.byte() % 2 != 0, script.byte() % 4u,
-                                  script.end(),       script.end(),           script.address()};
+                packet::RequestFilter filter{script.byte() % 4u, script.byte() % 2 != 0, script.byte() % 4u,
+                                             script.end(),       script.end(),           script.address()};
                 packet::Held held;
                 programs.insert(slot);
-                requests.add(slot, wish, now, &held);
+                requests.add(slot, filter, now, &held);
                 break;
             }
             case 2:
@@ -119,7 +119,7 @@ inline void run_requests(const uint8_t* data, size_t size) {
         }
     }
     for (const uint32_t slot : programs) requests.drop(slot);
-    must(requests.wishes() == 0);
+    must(requests.count_filters() == 0);
 }
 
 }  // namespace viaduct::fuzz

@@ -43,7 +43,7 @@ public:
         touch(from, n);
         return true;
     }
-    void finished(wire::Cookie, uint32_t tag, wire::Outcome) override {
+    void on_finished(wire::Cookie, uint32_t tag, wire::Outcome) override {
         check(tag == finished_count++ && tag < posted);
     }
     wire::HostResult begin_message(wire::Cookie, uint32_t total_bytes) override {
@@ -116,19 +116,19 @@ public:
         return w.handle == 2 ? wire::HostResult::ok : wire::HostResult::not_permitted;
     }
     uint32_t receives_posted(wire::Cookie) override { return 10; }
-    void incoming(wire::Cookie, wire::IncomingId id, const EndAddress& remote, const ViTraits&) override {
+    void on_incoming(wire::Cookie, wire::IncomingId id, const EndAddress& remote, const ViTraits&) override {
         check(id != 0 && remote.discriminator_len <= kMaxDiscriminator);
         incoming_id = id;
     }
-    void connected(wire::Cookie, const ViTraits&) override {
+    void on_connected(wire::Cookie, const ViTraits&) override {
         check(!is_connected && attempted);  // no state is reached without the hand-shake
         is_connected = true;
     }
-    void failed(wire::Cookie, Status) override {
+    void on_failed(wire::Cookie, Status) override {
         check(!is_connected && attempted);
         attempted = false;
     }
-    void ended(wire::Cookie, wire::Ended) override {
+    void on_ended(wire::Cookie, wire::Ended) override {
         connected_only();
         is_connected = attempted = false;
         phase = 0;

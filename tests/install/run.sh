@@ -39,7 +39,7 @@ fail() {
 
 for file in include/vipl.h "$libdir/libvipl.so" "$libdir/libvipl.so.1" "$libdir/libgnivipl.so" "$libdir/vipl.so" \
     "$libdir/viaduct/paramnet.so" "$sbindir/vipkad" "$bindir/vipinfo" "$bindir/vipping" "$bindir/vipperf" "$bindir/vipstat" "$libdir/pkgconfig/vipl.pc" \
-    "$libdir/cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/LICENSE lib/systemd/user/vipkad.socket lib/sysusers.d/viaduct.conf \
+    "$libdir/cmake/viaduct/viaductConfig.cmake" "$libdir/wireshark/plugins/viaduct.lua" share/doc/viaduct/LICENSE share/doc/viaduct/cheat-sheet.html lib/systemd/user/vipkad.socket lib/sysusers.d/viaduct.conf \
     share/bash-completion/completions/vipperf include/cmpi_adi.h "$libdir/libcmpi-adi.so.1" \
     share/doc/viaduct/examples/cmpi_adi_ring.c; do
     [[ -e $prefix/$file ]] || fail "not installed: $file"
@@ -48,6 +48,16 @@ done
     $(nm -D --defined-only "$prefix/$libdir/viaduct/paramnet.so" | awk '{ print $3 }') == viaduct_provider_v1 ]] ||
     fail "the provider exports more than its table"
 [[ $(readelf -d "$prefix/$libdir/libvipl.so.1" | grep SONAME) == *'[libvipl.so.1]'* ]] || fail "soname"
+
+# Files that name a prefix name this one.
+for file in lib/systemd/system/vipkad.service lib/systemd/user/vipkad.service; do
+    grep -qx "ExecStart=$prefix/$sbindir/vipkad" "$prefix/$file" || fail "$file starts $(grep ExecStart= "$prefix/$file")"
+done
+grep -q "ExecStart=$prefix/$bindir/vipperf " "$prefix/lib/systemd/system/viaduct-tune.service" || fail "viaduct-tune.service: not this vipperf"
+if [[ -e $prefix/share/modulefiles/cmpi ]]; then
+    grep -qx "set cmpi $prefix/$libdir/cmpi" "$prefix/share/modulefiles/cmpi" || fail "the module file names another prefix"
+    "$prefix/$libdir/cmpi/bin/mpicc" -v >"$prefix/mpicc.out" 2>&1 || { cat "$prefix/mpicc.out"; fail "mpicc -v"; }
+fi
 
 # The C compiler of the test, with nothing but what pkg-config says.
 export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig

@@ -16,7 +16,7 @@ VIP_NIC_HANDLE open(const char* name) {
 
 std::string address_of(const char* name) {
     const VIP_NIC_HANDLE nic = open(name);
-    const std::string address = Address(nic, "").host_bytes();
+    std::string address = Address(nic, "").host_bytes();
     require(VipCloseNic(nic), "VipCloseNic");
     return address;
 }
@@ -26,7 +26,7 @@ void names_count_up_to_two() {
         const std::string first = std::string(family) + "0", second = std::string(family) + "1",
                           third = std::string(family) + "2";
         require(address_of(first.c_str()) != address_of(second.c_str()),
-                first + " and " + second + " are one");
+                std::string(first).append(" and ").append(second).append(" are one"));
         VIP_NIC_HANDLE nic = nullptr;
         require(VipOpenNic(third.c_str(), &nic) == VIP_INVALID_PARAMETER, third + " can be opened");
     }

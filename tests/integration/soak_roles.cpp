@@ -2,7 +2,6 @@
 // One of the processes of the soak: connected with all others, it answers each message with one of random
 // size, and looks at every byte of what comes. At the end it says what it saw, and by how much its own memory
 // has grown.
-#include <dirent.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <iostream>
 #include <random>
 
+#include "../open_files.hpp"
 #include "roles.hpp"
 
 namespace viaduct::integration {
@@ -61,14 +61,6 @@ long kib_of(const std::string& what) {
     return 0;
 }
 
-std::size_t count_descriptors() {
-    std::size_t count = 0;
-    DIR* folder = opendir("/proc/self/fd");
-    while (readdir(folder) != nullptr) ++count;
-    closedir(folder);
-    return count;
-}
-
 /// The connection to one other process.
 struct Peer {
     VIP_VI_HANDLE vi = nullptr;
@@ -106,12 +98,12 @@ public:
             turn(100);
             if (before == 0 && Clock::now() > warm) {
                 before = kib_of("RssAnon:");
-                descriptors = count_descriptors();
+                descriptors = tests::open_files().size();
             }
         }
         const long grown = kib_of("RssAnon:") - before;
         std::cout << "done " << messages_ << ' ' << bytes_ << ' ' << damaged_ << ' ' << end_.errors.size()
-                  << ' ' << grown << ' ' << (count_descriptors() - descriptors) << std::endl;
+                  << ' ' << grown << ' ' << (tests::open_files().size() - descriptors) << std::endl;
         char byte = 0;
         while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
         }

@@ -35,6 +35,7 @@ TEST(Soak, SixtyFourProcessesAllToAll) {
     const int seconds = soak_seconds();
     const std::string run = "soak" + std::to_string(getpid());
     std::vector<std::unique_ptr<Child>> all;
+    all.reserve(kProcesses);
     for (int i = 0; i < kProcesses; ++i) {
         all.push_back(std::make_unique<Child>(
             "soak", Arguments{"", "", "", std::to_string(i), std::to_string(kProcesses), run,
@@ -83,6 +84,7 @@ TEST(FewFiles, ThirtyTwoProcessesAllToAll) {
         _exit(127);
     }
     std::vector<std::unique_ptr<Child>> all;
+    all.reserve(kFewer);
     for (int i = 0; i < kFewer; ++i)
         all.push_back(std::make_unique<Child>(
             "soak", Arguments{"", "", "", std::to_string(i), std::to_string(kFewer), run, "1"}));

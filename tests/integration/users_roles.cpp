@@ -13,7 +13,7 @@ namespace viaduct::integration {
 
 namespace {
 
-constexpr VIP_ULONG kTimeout = 1500;
+constexpr VIP_ULONG kTimeout = 1500;  // of those that do not meet
 constexpr std::uint32_t kBytes = 30'000;
 
 /// Sends where the other one may write.
@@ -26,7 +26,8 @@ void tell(End& end, const Window& window) {
 
 }  // namespace
 
-/// Own arguments: user, "wait" or "ask", discriminator.
+/// Own arguments: user, "wait" or "ask", discriminator, "meet" or "apart": those that are to meet wait for as long as
+/// it takes.
 int play_user(const Arguments& arguments) {
     const auto own = [&](std::size_t i) { return arguments.at(kFirstOwnArgument + i); };
     const auto user = static_cast<uid_t>(std::stoul(own(0)));
@@ -40,7 +41,8 @@ int play_user(const Arguments& arguments) {
     End end;
     VIP_DESCRIPTOR* receive = end.receive(kBytes);  // posted before connecting, as all programs do
     VIP_DESCRIPTOR* tells = end.receive(sizeof(Window));
-    const bool waits = own(1) == "wait";
+    const bool waits = own(1) == "wait", meets = own(3) == "meet";
+    const VIP_ULONG timeout = meets ? conformance::kLongWait : kTimeout;
     Address local(end.nic, own(2)), remote(end.nic, own(2));
     VIP_VI_ATTRIBUTES attributes{};
     if (waits) {
@@ -48,14 +50,15 @@ int play_user(const Arguments& arguments) {
         Address from = Address::blank();
         VIP_CONN_HANDLE connection = nullptr;
         const VIP_RETURN met =
-            VipConnectWait(end.nic, local.get(), kTimeout, from.get(), &attributes, &connection);
+            VipConnectWait(end.nic, local.get(), timeout, from.get(), &attributes, &connection);
         if (met != VIP_SUCCESS) {
             say(met == VIP_TIMEOUT ? "no client came" : "VipConnectWait " + std::to_string(met));
             return 0;
         }
         require(VipConnectAccept(connection, end.vi), "VipConnectAccept");
     } else {
-        const VIP_RETURN asked = VipConnectRequest(end.vi, local.get(), remote.get(), kTimeout, &attributes);
+        const auto ask = meets ? conformance::request : VipConnectRequest;
+        const VIP_RETURN asked = ask(end.vi, local.get(), remote.get(), timeout, &attributes);
         if (asked != VIP_SUCCESS) {
             say(asked == VIP_NO_MATCH ? "no match" : "VipConnectRequest " + std::to_string(asked));
             return 0;

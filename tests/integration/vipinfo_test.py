@@ -209,6 +209,24 @@ class Doctor(Case):
         gone = self.examine("gone", VIADUCT_NICS="gone=verbs9")
         self.assertEqual("problem", self.finding(gone, "message")["verdict"])
 
+    def test_a_provider_without_a_nic_is_no_host(self):
+        found = self.finding(self.examine("paramnet9"), "message")
+        self.assertEqual("problem", found["verdict"])
+        self.assertIn("provider paramnet offers no NIC paramnet9", found["finding"])
+        self.assertIn("paramnet0", self.finding(self.examine("paramnet"), "message")["finding"])
+        self.expect(run("acenic0"), PROBLEM, "paramnet0", r"vipinfo --doctor acenic0.* says why")
+
+    def test_looks_at_another_host_where_the_name_is_no_nic(self):
+        for name, found in (("localhost", "name-is-here"), ("no-such-host.invalid", "name-unknown")):
+            findings = self.examine(name)
+            self.assertEqual(("vipinfo", name), (findings["tool"], findings["host"]))
+            self.assertEqual([found], [f["name"] for f in findings["findings"] if f["verdict"] == "problem"])
+            self.assertNotIn("names-differ", [f.get("name") for f in findings["findings"]])
+        known = self.examine("localhost", VIADUCT_NICS="localhost=paramnet0", **agent("-doctor-alias"))
+        self.assertEqual("ok", self.finding(known, "message")["verdict"])
+        strict = self.examine("localhost", VIADUCT_NAMES_STRICT="true", **agent("-doctor-strict"))
+        self.assertEqual("localhost", strict["host"])
+
     def test_low_limit_of_files(self):
         command = 'ulimit -n 100; exec "$0" --doctor --json'
         result = subprocess.run(["sh", "-c", command, VIPINFO], capture_output=True, text=True, timeout=30, check=False)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Compiles each program here the way its author would have, without our build system, once with warnings and once
-# without, and runs the program that needs no partner.
+# without, and runs the programs that need no partner.
 #
 #   as_given.sh COMPILER INCLUDE-FOLDER LIBRARY-FOLDER
 set -eu
@@ -21,11 +21,21 @@ for source in *.c; do
     echo "$source compiles as given"
 done
 
-# The functions of its own that ring.c exports must be visible to every library of the process.
-for name in sem_wait sem_open sem_close; do
-    nm -D --defined-only "$folder/ring" | grep -q " T $name\$" || {
-        echo "ring.c does not export $name, so it shows nothing"
-        exit 1
-    }
-done
+# The functions of their own must be visible to every library of the process.
+exports() {
+    program=$1
+    shift
+    for name in "$@"; do
+        nm -D --defined-only "$folder/$program" | grep -q " [TDB] $name\$" || {
+            echo "$program.c does not export $name, so it shows nothing"
+            exit 1
+        }
+    done
+}
+exports ring sem_wait sem_open sem_close
+exports names accept bind clone connect listen recv recvfrom send sendto shutdown socket close open read unlink write
+
+# shellcheck disable=SC2046
+exports traps $(sed -n '/^#ifndef __LP64__/q; s/^NAME[A-Z_]*(\(.*\))$/\1/p' ../../core/libc/names.def)
+LD_LIBRARY_PATH=$library "$folder/names"
 LD_LIBRARY_PATH=$library "$folder/enum"

@@ -49,6 +49,16 @@ PARTS = [
                                           "ways": "methods, addresses", "strangers": "pending callers", "limbo": "unconfirmed"}),
     (r"^mpi-adi/transport/via/", {"news": "ring status", "lent": "local", "opening": "attempt", "openings": "attempts"}),
     (r"^(core|vipl|kagent|providers)/", {"heir": "standby", "nonsense": "protocol error", "goodbye": "close"}),
+    (r"^(core|vipl|kagent|providers|mpi-adi|utils)/", {
+        "forget": "clear, release, reset, erase", "forgotten": "expired", "hear": "handle, receive", "heard": "received, seen",
+        "hush": "clear", "bury": "reap", "graveyard": "what is to be destroyed", "obey": "run", "farewell": "last message, disconnect",
+        "flying": "in flight", "judge": "check", "laden": "has load", "yardstick": "reference", "tired": "has spun", "owe": "response",
+        "owed": "response", "overstayed": "exceeded", "lifeline": "liveness pipe", "orphan": "ended link", "orphans": "ended links",
+        "bell": "doorbell, wake event", "bells": "doorbells, wake events", "remind": "request a poll", "reminder": "poll request",
+        "reminders": "poll requests", "reminded": "poll request", "parcel": "inline message, staging buffer",
+        "parcels": "inline messages, staging buffers", "distrust": "authentication failure", "wish": "request filter",
+        "wishes": "request filters", "errand": "task", "errands": "tasks", "fate": "outcome", "fates": "outcomes",
+        "door": "listener", "doors": "listeners"}),
 ]
 # Whole names and expressions, by folder.
 NAMES = [
@@ -61,9 +71,12 @@ NAMES = [
      "atomic_equals, BiasedLockGuard, poll backoff"),
     (r"^(mpi-adi/transport|tests/adi)/", r"\bSlots\b|\w+_slots\b|\bslots_\w+|\blook_for_lost\b|\bWay\b", "eager ring, failure, Method"),
     (r"^mpi-adi/(engine|mpi)/", r"\bshort_way\b|\bFirstLook\b|\bfirst_look\b|\bSeats\b|\bPatience\b", "direct access, poll delay"),
+    (r"^(core|vipl|kagent|providers|mpi-adi|utils)/", r"\b(Aside|Asleep)\b", "staging buffer, scope of a sleep"),
+    (r"^(core|vipl|kagent|providers|mpi-adi|utils|tests/adi)/", r"\bMPID_VIA_\w*|\bviadev_\w*", "the function's own verb"),
 ]
 FILES = {"usual_message", "hold", "pace", "kept_requests", "lender", "only_one", "new_files", "ways", "ahead", "large", "timed",
-         "holds", "between_looks", "slots", "lost", "short_way", "brief", "company", "seats", "first_look", "companion", "doubt", "hello"}
+         "holds", "between_looks", "slots", "lost", "short_way", "brief", "company", "seats", "first_look", "companion", "doubt",
+         "hello", "bell", "bells"}
 FILE_SCOPE = re.compile(r"^(core|vipl|kagent|providers|mpi-adi)/")
 # Former names of settings: the table of aliases has them, and what tests and describes it.
 SETTINGS = re.compile(r"\bdeaf_ms\b|\bslots_after\b|\bDEAF_MS\b|\b\w*SLOTS_AFTER\b|\b\w*RAIL_PATIENCE\b", re.I)
@@ -78,7 +91,7 @@ PEOPLE_COMMENT_SCOPE = re.compile(r"^(core|vipl|kagent|providers|include|mpi-adi
 # launchers' and system's own names stay as they are.
 PEOPLE_WORDS = re.compile(PEOPLE, re.I)
 PEOPLE_PARTS = {"nobody", "somebody", "anybody", "everybody", "whoever", "stranger", "strangers", "patience", "believe", "believes",
-                "believed"}
+                "believed", "vain"}
 PEOPLE_SCOPE = re.compile(r"^(?!docs/spec/|tests/(lint|legacy)/|tests/fuzz/corpus/)")
 # In the comment itself: what only people do, and a part that ends, leaves or is unmapped is not "gone".
 PEOPLE_IN_COMMENTS = re.compile(r"(//|^\s*/?\*).*?\b(who|whom|gone|hears?|owes?|thinks?|wants|learns of)\b", re.I)

@@ -3,11 +3,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
+
+#include "../slowness.hpp"
 
 namespace mistakes {
 
@@ -39,7 +43,7 @@ Address address_of(VIP_NIC_HANDLE of, const std::string& discriminator) {
     address.get()->DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
     unsigned char* at = address.bytes + offsetof(VIP_NET_ADDRESS, HostAddress);
     std::memcpy(at, info.LocalNicAddress, info.NicAddressLen);
-    std::memcpy(at + info.NicAddressLen, discriminator.data(), discriminator.size());
+    std::copy(discriminator.begin(), discriminator.end(), at + info.NicAddressLen);
     return address;
 }
 
@@ -104,21 +108,24 @@ Pair::Pair(VIP_VI_ATTRIBUTES first, VIP_VI_ATTRIBUTES second) : mine(nic()), the
     b = vi_of(nic(), second);
     Address there = address_of(nic(), name);
     Address here = address_of(nic(), "");
-    VIP_RETURN accepted = VIP_TIMEOUT;
+    std::atomic<VIP_RETURN> accepted = VIP_TIMEOUT;
+    std::atomic<bool> over = false;
     std::thread other([&] {
         Address from;
         VIP_VI_ATTRIBUTES wanted;
         VIP_CONN_HANDLE request;
-        accepted = VipConnectWait(nic(), there.get(), kSoon, from.get(), &wanted, &request);
+        while (accepted == VIP_TIMEOUT && !over)
+            accepted = VipConnectWait(nic(), there.get(), kSoon, from.get(), &wanted, &request);
         if (accepted == VIP_SUCCESS) accepted = VipConnectAccept(request, b);
     });
     VIP_VI_ATTRIBUTES got;
     VIP_RETURN requested = VIP_NO_MATCH;
-    for (int i = 0; i < 100 && requested == VIP_NO_MATCH; ++i)
-        requested = VipConnectRequest(a, here.get(), there.get(), kSoon, &got);
+    while (requested == VIP_NO_MATCH && (accepted == VIP_TIMEOUT || accepted == VIP_SUCCESS))
+        requested = VipConnectRequest(a, here.get(), there.get(), VIP_INFINITE, &got);
+    over = true;
     other.join();
+    if (accepted != VIP_TIMEOUT) must(accepted, "VipConnectWait or VipConnectAccept");
     must(requested, "VipConnectRequest");
-    must(accepted, "VipConnectAccept");
 }
 
 Pair::~Pair() {
@@ -131,31 +138,29 @@ Pair::~Pair() {
 VIP_UINT32 Pair::send(VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) const {
     must(VipPostSend(a, d, memory), "VipPostSend");
     VIP_DESCRIPTOR* done = nullptr;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kSoon);
-    while (done == nullptr && std::chrono::steady_clock::now() < end) {
+    const auto is_done = [&] {
         VIP_DESCRIPTOR* arrived;
         VipRecvDone(b, &arrived);
         VipSendDone(a, &done);
-    }
+        return done != nullptr;
+    };
+    viaduct::tests::within(std::chrono::milliseconds(kSoon), is_done, std::chrono::microseconds(0));
     return done != nullptr ? done->CS.Status : 0;
 }
 
-namespace {
-
-// Once the VI is in Error; polled, as a program would find out.
+// Polled, as a program would find out.
 std::string of_broken(VIP_VI_HANDLE vi) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kSoon);
-    for (;;) {
+    const auto is_broken = [&] {
         VIP_VI_STATE state;
         VIP_VI_ATTRIBUTES unused;
         VIP_BOOLEAN empty[2];
         must(VipQueryVi(vi, &state, &unused, &empty[0], &empty[1]), "VipQueryVi");
-        if (state == VIP_STATE_ERROR) return last(vi);
-        if (std::chrono::steady_clock::now() > end) return "not broken: " + last(vi);
-    }
+        return state == VIP_STATE_ERROR;
+    };
+    const bool broken =
+        viaduct::tests::within(std::chrono::milliseconds(kSoon), is_broken, std::chrono::microseconds(0));
+    return (broken ? "" : "not broken: ") + last(vi);
 }
-
-}  // namespace
 
 std::string Pair::of_sender() const { return of_broken(a); }
 std::string Pair::of_receiver() const { return of_broken(b); }

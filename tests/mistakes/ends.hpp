@@ -13,7 +13,7 @@ namespace mistakes {
 inline constexpr VIP_ULONG kBytes = 4096;      // of each buffer
 inline constexpr VIP_ULONG kDescriptorAt = 0;  // in a Memory: room for descriptors, then data
 inline constexpr VIP_ULONG kDataAt = 2048;
-inline constexpr VIP_ULONG kSoon = 5000;  // milliseconds
+inline constexpr VIP_ULONG kSoon = 5000;  // milliseconds, on a machine with nothing else to do
 
 // The last error of that handle; of any, for NULL.
 std::string last(VIP_PVOID handle);
@@ -53,6 +53,9 @@ VIP_DESCRIPTOR* fill(VIP_DESCRIPTOR*, void* data, VIP_MEM_HANDLE, VIP_UINT32 len
 // With an address segment in front.
 VIP_DESCRIPTOR* fill_rdma(VIP_DESCRIPTOR*, const void* target, VIP_MEM_HANDLE target_handle, void* data, VIP_MEM_HANDLE,
                           VIP_UINT32 length, VIP_UINT16 control = VIP_CONTROL_OP_RDMAWRITE);
+
+// What the VI says once it is in Error.
+std::string of_broken(VIP_VI_HANDLE);
 
 struct Pair {
     explicit Pair(VIP_VI_ATTRIBUTES first = attributes(), VIP_VI_ATTRIBUTES second = attributes());

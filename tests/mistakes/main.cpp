@@ -30,6 +30,7 @@ bool judge(const mistakes::Row& row, const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a row that hangs is the one behind the last line
     const bool table = argc > 1 && std::strcmp(argv[1], "--table") == 0;
     const int first = table ? 2 : 1;
     int red = 0, made = 0;

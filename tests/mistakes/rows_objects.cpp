@@ -94,7 +94,7 @@ std::string foreign_tag() {
     const VIP_NIC_HANDLE other = open();
     VIP_VI_ATTRIBUTES a = attributes();
     must(VipCreatePtag(other, &a.Ptag), "VipCreatePtag");
-    const std::string text = refused_vi(a);
+    std::string text = refused_vi(a);
     VipCloseNic(other);
     return text;
 }
@@ -109,7 +109,7 @@ std::string foreign_queue() {
     const VIP_NIC_HANDLE other = open();
     VIP_CQ_HANDLE cq;
     must(VipCreateCQ(other, 16, &cq), "VipCreateCQ");
-    const std::string text = refused_vi(attributes(), cq);
+    std::string text = refused_vi(attributes(), cq);
     VipCloseNic(other);
     return text;
 }
@@ -132,7 +132,7 @@ std::string destroy_posted() {
     const VIP_VI_HANDLE vi = vi_of(nic(), attributes());
     must(VipPostRecv(vi, fill(memory.descriptor(), memory.data(), memory.handle, 64), memory.handle), "VipPostRecv");
     VipDestroyVi(vi);
-    const std::string text = last(vi);
+    std::string text = last(vi);
     VipDisconnect(vi);
     VipDestroyVi(vi);
     return text;
@@ -184,6 +184,25 @@ std::string wait_beside_queue() {
     return last(made.vi);
 }
 
+std::string queue_without_vis() {
+    VIP_CQ_HANDLE cq;
+    must(VipCreateCQ(nic(), 16, &cq), "VipCreateCQ");
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receives;
+    VipCQWait(cq, 50, &vi, &receives);
+    std::string text = last(cq);
+    VipDestroyCQ(cq);
+    return text;
+}
+
+std::string nothing_completes() {
+    const WithQueue made;
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receives;
+    VipCQWait(made.cq, 50, &vi, &receives);
+    return last(made.cq);
+}
+
 std::string notify_beside_queue() {
     const WithQueue made;
     VipRecvNotify(made.vi, nullptr, [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {});
@@ -195,7 +214,7 @@ std::string unstarted_names() {
     Address out;
     char name[] = "localhost";
     VipNSGetHostByName(fresh, name, out.get(), 0);
-    const std::string text = last(fresh);
+    std::string text = last(fresh);
     VipCloseNic(fresh);
     return text;
 }
@@ -270,6 +289,14 @@ Rows rows_objects() {
         {"cq.empty", "VipCreateCQ with no entries", no_entries, {"EntryCount is 0"}},
         {"cq.large", "VipCreateCQ with too many entries", many_entries, {"EntryCount is", "MaxCQEntries"}},
         {"cq.used", "VipDestroyCQ before the VIs", destroy_used_queue, {"2 work queues", "destroy the VIs first"}},
+        {"cq.unused",
+         "VipCQWait on a completion queue that no VI was given",
+         queue_without_vis,
+         {"VipCQWait: VIP_TIMEOUT", "0 work queues", "VipCreateVi"}},
+        {"cq.nothing",
+         "VipCQWait, and nothing completes",
+         nothing_completes,
+         {"VipCQWait: VIP_TIMEOUT", "2 work queues", "vipstat"}},
         {"cq.wait",
          "VipRecvWait on a queue that has a completion queue",
          wait_beside_queue,

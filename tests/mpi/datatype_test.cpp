@@ -267,6 +267,12 @@ TEST(Datatype, StructureIsPaddedToItsStrictestMember) {
     EXPECT_EQ(padded->size, 9);
     EXPECT_FALSE(padded->contiguous);
     padded->release();
+    // A type without an item in the structure pads nothing.
+    Datatype* none = make_repeated(5, 0, 8, *type_of(MPI_DOUBLE));
+    Datatype* beside = make_blocks({{0, 3, type_of(MPI_SHORT)}, {0, 5, none}}, true);
+    EXPECT_EQ(beside->extent(), 6);
+    beside->release();
+    none->release();
 }
 
 TEST(Datatype, UpperMarkerBeatsPaddingAndData) {

@@ -37,7 +37,8 @@ jobs.ends_well("wrong calls", [start(1, "wrong")], LIMIT)
 with tempfile.TemporaryDirectory() as folder:
     port = os.path.join(folder, "port")
     survivor = start(2, "survive", port)
-    jobs.ends_well("a caller that dies", [start(1, "die", port)], LIMIT)
+    # Without a launcher: what Hydra says of a process that ends without MPI_Finalize depends on what it sees first.
+    jobs.ends_well("a caller that dies", [start(0, "die", port)], LIMIT)
     jobs.ends_well("after a death", [start(2, "call", port, "1"), survivor], LIMIT)
 
 sys.exit(1 if jobs.failures else 0)

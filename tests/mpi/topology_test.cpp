@@ -7,7 +7,7 @@
 namespace viaduct::mpi {
 namespace {
 
-Topology grid(std::vector<int> dims, std::vector<int> periods, int rank) {
+Topology grid(const std::vector<int>& dims, const std::vector<int>& periods, int rank) {
     Topology made;
     made.kind = MPI_CART;
     made.dims = dims;

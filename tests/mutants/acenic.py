@@ -121,12 +121,12 @@ MUTANTS = [
         "zero-copy-pieces-over-each-other", (), "pieces of payload are copied over each other",
         ACENIC + "zero_copy_tx.cpp",
         "        frame->data_len = static_cast<uint16_t>(frame->data_len + part->data_len);\n", "",
-        ("unit AcenicZeroCopyTx.WhatHasToWaitIsTakenInWholeAndInOrder",),
+        ("unit AcenicZeroCopyTx.WhatHasToWaitIsCopiedInWholeAndInOrder",),
     ),
     Mutant(
         "zero-copy-memory-kept", (), "lent memory is not let go",
         ACENIC + "zero_copy_tx.cpp",
         "    ::rte_pktmbuf_free(frame->next);\n", "",
-        ("unit AcenicZeroCopyTx.WhatHasBeenSentIsGivenBackUntouched",),
+        ("unit AcenicZeroCopyTx.TheTailOfWhatHasBeenSentIsFreedUntouched",),
     ),
 ]

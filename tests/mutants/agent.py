@@ -9,8 +9,20 @@ MUTANTS = [
     Mutant(
         "confirmed-by-another", ("C7",), "any process confirms a connection",
         AGENT + "connection_table.cpp",
-        "    if (it->second.end.party.session != session) return false;\n", "    if (session == UINT64_MAX) return false;\n",
+        "    if (it->second.end.party.session != session) return 0;\n", "    if (session == UINT64_MAX) return 0;\n",
         ("unit ConnectionTableTest.OnlyTheRequesterCanConfirm",),
+    ),
+    Mutant(
+        "told-before-it-is-out", (), "an end counts as connected while the other one's message is still in the agent",
+        AGENT + "agent_connect.cpp",
+        "        if (!gone && !outbox_.all_out(t.other)) return false;\n", "",
+        ("unit AgentConnectTest.APeerIsToldOnceTheOtherOnesJoinedIsOut", "unit AgentConnectTest.ARequesterIsToldOnceTheAcceptorsJoinedIsOut"),
+    ),
+    Mutant(
+        "numbers-from-one", (), "each agent gives its connections the same numbers",
+        AGENT + "agent.cpp",
+        "*this, random_id())", "*this, random_id() >> 63)",
+        ("unit AgentConnectTest.NumbersMeanNothingToAnotherAgent",),
     ),
     Mutant(
         "name-through-any-context", (), "names are looked up through the context of another",
@@ -37,13 +49,15 @@ MUTANTS = [
     Mutant(
         "context-claimed-by-another-user", (), "a process of another user claims a context",
         AGENT + "agent_nics.cpp",
-        "same_user(owner->second, s) && owner->second.who.pid == s.who.pid;", "owner->second.who.pid == s.who.pid;",
+        "same_user(owner->second, s) &&\n                          owner->second.credentials.pid == s.credentials.pid;",
+        "owner->second.credentials.pid == s.credentials.pid;",
         ("unit AgentRulesTest.AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimits",),
     ),
     Mutant(
         "context-claimed-by-another-process", (), "another process claims a context",
         AGENT + "agent_nics.cpp",
-        "same_user(owner->second, s) && owner->second.who.pid == s.who.pid;", "same_user(owner->second, s);",
+        "same_user(owner->second, s) &&\n                          owner->second.credentials.pid == s.credentials.pid;",
+        "same_user(owner->second, s);",
         ("unit AgentNicTest.ContextIdIsTakenOnceButTheSameProcessMayReattach",),
     ),
     Mutant(
@@ -79,13 +93,13 @@ MUTANTS = [
     Mutant(
         "sessions-unlimited", (), "a user may have any number of sessions",
         AGENT + "agent.cpp",
-        "    if (!limits_.take(s.who.uid, Quota::sessions, 1)) {", "    if (!limits_.take(s.who.uid, Quota::sessions, 1) && s.id == 0) {",
+        "    if (!limits_.take(s.credentials.uid, Quota::sessions, 1)) {", "    if (!limits_.take(s.credentials.uid, Quota::sessions, 1) && s.id == 0) {",
         ("unit AgentLimitTest.LimitsAreEachUsersOwn",),
     ),
     Mutant(
         "dropped-heard", (), "a dropped client may still say hello",
         AGENT + "agent.cpp",
-        "    if (!it->second.dropped) judge(", "    judge(",
+        "    if (!it->second.dropped) check_and_dispatch(", "    check_and_dispatch(",
         ("unit AgentRulesTest.ADroppedClientIsNeitherReadNorAnswered",),
     ),
     Mutant(
@@ -103,7 +117,7 @@ MUTANTS = [
     Mutant(
         "ended-by-a-user-without-number", (), "a user without a number ends the agent",
         AGENT + "agent.cpp",
-        "!s.who.known || (s.who.uid != 0 && s.who.uid != ::geteuid())", "(s.who.uid != 0 && s.who.uid != ::geteuid())",
+        "!s.credentials.known || (s.credentials.uid != 0 && s.credentials.uid != ::geteuid())", "(s.credentials.uid != 0 && s.credentials.uid != ::geteuid())",
         ("unit AgentRulesTest.AUserWithoutANumberCannotEndTheAgentThatHasTheSame",),
     ),
     Mutant(
@@ -145,19 +159,19 @@ MUTANTS = [
     Mutant(
         "accepted-by-another-session", (), "another session accepts",
         AGENT + "connection_table.cpp",
-        "it->second.owner.session == who.session && it->second.owner.context == who.context;", "it->second.owner.context == who.context;",
+        "it->second.owner.session == party.session && it->second.owner.context == party.context;", "it->second.owner.context == party.context;",
         ("unit ConnectionTableTest.OthersCannotAcceptOrRejectAnIncoming",),
     ),
     Mutant(
         "rejected-by-another-context", (), "another context rejects",
         AGENT + "connection_table.cpp",
-        "e.owner.session != who.session || e.owner.context != who.context", "e.owner.session != who.session",
+        "e.owner.session != party.session || e.owner.context != party.context", "e.owner.session != party.session",
         ("unit ConnectionTableTest.OthersCannotAcceptOrRejectAnIncoming",),
     ),
     Mutant(
         "taken-back-by-another-context", (), "another context of the requester takes an accepted connection back",
         AGENT + "connection_table.cpp",
-        "e.end.party.session == who.session && e.end.party.context == who.context)", "e.end.party.session == who.session)",
+        "e.end.party.session == party.session && e.end.party.context == party.context)", "e.end.party.session == party.session)",
         ("unit ConnectionTableTest.RequesterThatCannotTakeUpTheConnectionTellsTheAcceptorAtOnce",),
     ),
     Mutant(

@@ -9,6 +9,12 @@ RAILS = "mpi-adi/transport/multirail/"
 
 MUTANTS = [
     Mutant(
+        "polls-give-way", (), "polls give the processor away with the engine's lock held",
+        VIA + "nic.cpp",
+        "rc = VipxSetGiveWay(handle, VIP_FALSE);", "rc = VipxSetGiveWay(handle, VIP_TRUE);",
+        ("ctest mpi.yields.via",), targets=("viaduct_runtime", "viaduct_mpi_yields"),
+    ),
+    Mutant(
         "sequence-unchecked", ("C40",), "any sequence number is taken",
         VIA + "receive.cpp",
         "    if (h->sequence != (free_packet ? 0 : c->next_packet_expected)) return false;\n", "",

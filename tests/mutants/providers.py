@@ -20,13 +20,13 @@ MUTANTS = [
     ),
     Mutant(
         "remembered-end-ignored", (), "a write goes beyond the end of a region that was written to before",
-        PARAMNET + "rdma.cpp",
+        PARAMNET + "rdma_direct.cpp",
         "tx.rdma.target.region.covers(target.handle, target.address, s.length)) {", "tx.rdma.target.region.covers(target.handle, target.address, 1)) {",
         ("unit ArenaRdma.AWriteBeyondTheRegionIsRefusedAlsoWhenTheRegionIsRemembered",),
     ),
     Mutant(
         "written-now-end-ignored", (), "the same of a write without descriptor",
-        PARAMNET + "rdma.cpp",
+        PARAMNET + "rdma_direct.cpp",
         "tx.rdma.target.region.covers(handle, address, total)) [[likely]] {", "tx.rdma.target.region.covers(handle, address, 1)) [[likely]] {",
         ("unit WriteNow.LeavesAloneWhatItMayNotWrite",),
     ),

@@ -20,4 +20,10 @@ MUTANTS = [
         "decision.acknowledged[one] && vote.acknowledged[one];", "decision.acknowledged[one];",
         CALLS, targets=TARGETS,
     ),
+    Mutant(
+        "acknowledged-and-told-again", (), "a loss that is acknowledged ends a receive from anywhere once more",
+        ROBUST + "state.cpp",
+        "    for (Request* const request : again) wait_on(*request);\n", "",
+        CALLS, targets=TARGETS,
+    ),
 ]

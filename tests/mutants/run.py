@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -87,9 +88,10 @@ def run(command, cwd, seconds, log, environment=None):
 def failed_tests(tests, build, mutant, log):
     """Those that fail; a test that says it cannot run here ends all."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "CMPI_"))}
+    own = uuid.uuid4().hex  # process numbers are those of a namespace, names of agents are not
     failed = []
     for number, test in enumerate(tests):
-        environment["VIADUCT_AGENT"] = f"@viaduct-mutant-{mutant}-{os.getppid()}-{number}"
+        environment["VIADUCT_AGENT"] = f"@viaduct-mutant-{mutant}-{own}-{number}"
         command, _ = table.how_to_run(test, build)
         code = run(command, build, TEST_SECONDS, log, environment)
         if code == SKIPPED:

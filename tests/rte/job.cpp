@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
         job->abort(std::atoi(argv[2]), "asked to");
     }
     if (argc == 3) {
-        job->fence();
+        (void)job->fence();
         ::pause();  // the launcher ends us
     }
     std::string line = std::string(job->name()) + " rank " + std::to_string(job->rank()) + " of " +

@@ -107,6 +107,24 @@ TEST(LineChannel, waits_for_the_end_of_the_other_side_and_not_for_ever) {
     channel.wait_for_end(std::chrono::hours(1));  // the deadline of the test is shorter
 }
 
+TEST(LineChannel, leaves_a_file_of_the_program_alone_that_has_its_number) {
+    Pair pair, other;
+    {
+        LineChannel channel(pair.ours);
+        ASSERT_EQ(::dup2(other.ours, pair.ours), pair.ours);
+        other.say("x=1\n");
+        EXPECT_FALSE(channel.send("cmd=x"));
+        EXPECT_TRUE(channel.wait_for_line(std::chrono::hours(1)));
+        EXPECT_EQ(channel.receive(), std::nullopt);
+        channel.wait_for_end(std::chrono::hours(1));
+    }
+    EXPECT_EQ(::write(pair.ours, "y", 1), 1);  // it is open
+    char got[8];
+    EXPECT_EQ(::read(other.theirs, got, sizeof got), 1);  // and nothing else has come
+    ::close(pair.ours);
+    ::close(other.ours);
+}
+
 TEST(Fields, are_found_by_their_whole_name) {
     const std::string line = "cmd=get_result rc=0 msg=success value=(vector,(0,2,2)) xrc=7 empty=";
     EXPECT_EQ(field_of(line, "cmd"), "get_result");

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """vipstat_test.py PATH-OF-VIPSTAT PATH-OF-VIPPING PATH-OF-VIPPERF: looks at tools that run, in every state they can be in."""
+import http.client
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import tool
@@ -14,6 +17,7 @@ from tool import PROBLEM, USAGE, WELL, Case, run
 
 VIPPING = os.path.abspath(sys.argv.pop(2))
 VIPPERF = os.path.abspath(sys.argv.pop(2))
+DASHBOARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../utils/vipstat/grafana/viaduct.json")
 KEYS = {"posted", "completed", "outstanding", "unfetched", "oldest", "waiting_s", "completions_per_s", "asleep"}
 
 
@@ -132,9 +136,10 @@ class States(Looking):
                 client.line(), client.line()
                 server.process.kill()
                 server.process.wait()
-                seen = self.until(client.pid, lambda p: p["vis"][0]["state"] == "error")
-                (vi,) = seen["vis"]
-                self.assertEqual("CONN_LOST", vi["last_error"])
+                # It is the last that is written, and a look may have read the rest before.
+                self.until(client.pid, lambda p: p["vis"][0]["last_error"] is not None)
+                (vi,) = self.look(client.pid)[0]["vis"]
+                self.assertEqual(("error", "CONN_LOST"), (vi["state"], vi["last_error"]))
                 self.assertGreaterEqual(vi["last_error_s"], 0)
                 self.assertEqual(32, vi["counters"]["flushed"])
                 self.assertEqual((0, 32), (vi["recv"]["outstanding"], vi["recv"]["unfetched"]))
@@ -161,6 +166,49 @@ class States(Looking):
             server.line()
             with Program(VIPPERF, "-t", "send_lat", "-q", "100", "-n", "10000000", "localhost") as client:
                 self.until(client.pid, lambda p: len([v for v in p["vis"] if v["state"] == "connected"]) == 101)
+
+
+class Ended(Looking):
+    def test_its_failures_are_told_after_its_end(self):
+        with Program(VIPPING, "-s") as server:
+            server.line()
+            with Program(VIPPING, "-i", "0.01", "-W", "60000", "localhost") as client:
+                client.line(), client.line()
+            running = self.until(server.pid, lambda p: p["counters"]["connections_lost"] == 1)
+            self.assertIsNone(running["ended_s"])
+        self.until(server.pid, lambda p: p["ended_s"] is not None)
+        time.sleep(1.5)  # the agent's last program has ended for longer than agent.linger_ms
+        (ended,) = self.look(server.pid)
+        self.assertGreater(ended["ended_s"], 1.4)
+        self.assertLess(ended["running_s"], running["running_s"] + 60)
+        # It may have waited for another client between that look and its end.
+        texts = [f["text"] for f in running["failures"]]
+        self.assertEqual(("vipping", [], texts), (ended["program"], ended["vis"], [f["text"] for f in ended["failures"]][:len(texts)]))
+        self.assertEqual(running["counters"].keys(), ended["counters"].keys())
+        for name, count in running["counters"].items():
+            self.assertGreaterEqual(ended["counters"][name], count, name)
+        self.expect(run("-p", str(server.pid)), WELL,
+                    rf"\A{server.pid} vipping  libvipl \S+, ended [\d.]+s ago, was [\d.]+m?s old\n(.*\n)*.*CONN_LOST")
+        self.assertIn(server.pid, [p["pid"] for p in self.parsed()["processes"]])
+        # --top has nothing to wait for; Prometheus is told of what runs.
+        self.assertEqual(1, run("--top", "-p", str(server.pid)).stdout.count(f"{server.pid} vipping"))
+        self.assertNotIn(f'"{server.pid}"', run("--prometheus").stdout)
+        self.expect(run("-p", str(client.pid)), PROBLEM, "", r"\Avipstat: process \d+: no such process")
+
+    def test_nothing_is_kept_where_the_settings_say_so(self):
+        place = "@viaduct-tool-test-ended-%d" % os.getpid()
+        settings = {"VIADUCT_AGENT": place, "VIADUCT_AGENT_ENDED_MS": "0"}
+        server = subprocess.Popen([VIPPING, "-s"], stdout=subprocess.PIPE, text=True, env=tool.environment(**settings))
+        server.stdout.readline()
+        with subprocess.Popen([VIPPING, "-i", "30", "localhost"], stdout=subprocess.PIPE, text=True,
+                              env=tool.environment(**settings)) as client:
+            client.stdout.readline(), client.stdout.readline()
+            client.kill()
+        self.until(server.pid, lambda p: p["counters"]["connections_lost"] == 1)
+        server.kill()
+        server.wait()
+        server.stdout.close()
+        self.expect(run("-p", str(server.pid), **settings), PROBLEM, "", "no such process")
 
 
 class Output(Looking):
@@ -197,12 +245,162 @@ class Output(Looking):
     def test_nothing_is_disturbed(self):
         with Program(VIPPING, "-s") as server:
             server.line()
-            client = subprocess.Popen([VIPPING, "-f", "-c", "20000", "--json"], text=True, stdout=subprocess.PIPE,
-                                      env=tool.environment())
-            for _ in range(50):
-                run("-p", str(server.pid))
-            output, _ = client.communicate(timeout=tool.SECONDS)
-            self.assertEqual((20000, 0), tuple(json.loads(output)[k] for k in ("answered", "damaged")))
+            # It waits longer for an answer that is lost than this test does for its next messages.
+            with Program(VIPPING, "-f", "-W", "60000", "--json") as client:
+                def sends(more_than):
+                    seen = self.until(client.pid, lambda p: p["vis"] and p["vis"][0]["send"]["posted"] > more_than)
+                    return seen["vis"][0]["send"]["posted"]
+
+                sends(0)
+                for _ in range(50):
+                    self.assertEqual(WELL, run("-p", str(server.pid)).returncode)
+                sends(sends(0) + 1)
+                client.process.send_signal(signal.SIGINT)
+                output, _ = client.process.communicate(timeout=tool.SECONDS)
+            seen = json.loads(output)
+            self.assertEqual((0, ""), (seen["damaged"], seen["error"]))
+            self.assertGreater(seen["answered"], 0)
+            self.assertIn(seen["lost"], (0, 1))  # the one that is under way when it is told to end
+
+
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\[\\"n])*)"')
+SAMPLE = re.compile(rf"(viaduct_[a-z_]+)(?:\{{({LABEL.pattern}(?:,{LABEL.pattern})*)\}})? (-?[0-9.]+)")
+
+
+def samples(text):
+    """What the format of Prometheus says: {(metric, labels): value}; each metric has its head, once, in front of it."""
+    out, heads = {}, []
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            heads.append(line.split(" ", 3)[2])
+            assert heads.count(heads[-1]) == 1 and line.split(" ", 3)[3], line
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name == heads[-1] and kind == ("counter" if name.endswith("_total") else "gauge"), line
+        else:
+            name, labels, *_, value = SAMPLE.fullmatch(line).groups()
+            assert name == heads[-1], line
+            key = (name, frozenset(LABEL.findall(labels or "")))
+            assert key not in out, line
+            out[key] = float(value)
+    return out
+
+
+def value_of(seen, metric, **labels):
+    wanted = set(labels.items())
+    (value,) = [v for (name, has), v in seen.items() if name == metric and wanted <= has]
+    return value
+
+
+class Exporter(Looking):
+    """--prometheus, and the end point with the same, JSON and a page."""
+
+    def setUp(self):
+        self.server = Program(VIPPING, "-s")
+        self.addCleanup(self.server.__exit__)
+        self.server.line()
+        self.client = Program(VIPPING, "-i", "30", "localhost")
+        self.addCleanup(self.client.__exit__)
+        self.client.line(), self.client.line()
+
+    def listen(self, *options):
+        one = Program(tool.TOOL, *options)
+        self.addCleanup(one.__exit__)
+        return one, one.line().strip()
+
+    def ask(self, port, path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=tool.SECONDS)
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        body = answer.read().decode()
+        connection.close()
+        return answer.status, answer.headers, body
+
+    def test_says_what_json_says(self):
+        result = run("--prometheus", "-p", f"{self.client.pid},{self.server.pid}")
+        self.assertEqual((WELL, ""), (result.returncode, result.stderr))
+        seen = samples(result.stdout)
+        self.assertEqual(2, value_of(seen, "viaduct_processes"))
+        (process,) = self.look(self.client.pid)
+        (vi,) = process["vis"]
+        which = {"pid": str(self.client.pid), "program": "vipping"}
+        for name, value in process["counters"].items():
+            if name != "rounds":
+                self.assertEqual(value, value_of(seen, f"viaduct_process_{name}_total", **which), name)
+        of_vi = {**which, "vi": f"{vi['handle']:x}", "nic": vi["nic"]}
+        self.assertEqual(33, value_of(seen, "viaduct_vi_posted_total", queue="receive", **of_vi))
+        self.assertEqual(32, value_of(seen, "viaduct_vi_outstanding", queue="receive", **of_vi))
+        self.assertEqual(0, value_of(seen, "viaduct_vi_outstanding", queue="send", **of_vi))
+        self.assertEqual(vi["credits"], value_of(seen, "viaduct_vi_credits", **of_vi))
+        self.assertEqual(vi["counters"]["flushed"], value_of(seen, "viaduct_vi_flushed_total", **of_vi))
+        self.assertEqual(1, value_of(seen, "viaduct_vi_info", state="connected", peer=vi["peer"], **of_vi))
+
+    def test_the_dashboard_asks_for_metrics_that_there_are(self):
+        known = {name for name, _ in samples(run("--prometheus").stdout)} | {"viaduct_vi_waiting_seconds"}
+        with open(DASHBOARD, encoding="utf-8") as file:
+            panels = json.load(file)["panels"]
+        asked = {name for panel in panels for target in panel["targets"]
+                 for name in re.findall(r"viaduct_[a-z_]+", target["expr"])}
+        self.assertGreater(len(asked), 8)
+        self.assertLessEqual(asked, known)
+
+    def test_end_point_on_loopback(self):
+        one, where = self.listen("--listen", "127.0.0.1:0", "-p", str(self.client.pid))
+        port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)", where).group(1))
+        status, headers, body = self.ask(port, "/metrics")
+        self.assertEqual((200, "text/plain; version=0.0.4"), (status, headers["Content-Type"]))
+        self.assertEqual(1, value_of(samples(body), "viaduct_processes"))
+        status, headers, body = self.ask(port, "/json?x")
+        self.assertEqual((200, "application/json"), (status, headers["Content-Type"]))
+        self.assertEqual([self.client.pid], [p["pid"] for p in json.loads(body)["processes"]])
+        status, headers, body = self.ask(port, "/")
+        self.assertEqual((200, "text/html; charset=utf-8"), (status, headers["Content-Type"]))
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertNotRegex(body, r"(src|href)=|@import|https?://(?!www\.w3\.org/2000/svg)")
+        self.assertEqual(404, self.ask(port, "/etc/passwd")[0])
+        self.assertEqual(405, self.ask(port, "/metrics", "POST")[0])
+        # A name that another host's page has made to lead here.
+        self.assertEqual(403, self.ask(port, "/json", Host="pages.example")[0])
+        self.assertEqual(403, self.ask(port, "/json", Host="127.0.0.1.pages.example:80")[0])
+        self.assertEqual(200, self.ask(port, "/json", Host=f"localhost:{port}")[0])
+        # What sends too much or nothing holds nothing up for long.
+        here = ("127.0.0.1", port)
+        with socket.create_connection(here) as silent, socket.create_connection(here) as long:
+            long.sendall(b"GET /" + b"x" * 8000)
+            long.sendall(b"x" * 8000)
+            self.assertEqual(200, self.ask(port, "/json")[0])
+            self.assertIn(b" 400 ", silent.recv(100))
+        one.process.send_signal(signal.SIGTERM)
+        self.assertEqual(WELL, one.process.wait(tool.SECONDS))
+
+    def test_end_point_on_a_socket_of_this_user(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "stat")
+            one, where = self.listen("--listen", f"unix:{path}")
+            self.assertEqual(f"unix:{path}", where)
+            self.assertEqual(0o600, os.stat(path).st_mode & 0o777)
+            with socket.socket(socket.AF_UNIX) as asker:
+                asker.connect(path)
+                asker.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                answer = b"".join(iter(lambda: asker.recv(65536), b"")).decode()
+            self.assertIn("viaduct_processes", answer)
+            self.expect(run("--listen", f"unix:{path}"), PROBLEM, "", "something listens there")
+            one.process.send_signal(signal.SIGKILL)  # leaves its socket behind
+            one.process.wait()
+            one, where = self.listen("--listen", f"unix:{path}")
+            self.assertEqual(f"unix:{path}", where)
+            one.process.send_signal(signal.SIGTERM)
+            self.assertEqual(WELL, one.process.wait(tool.SECONDS))
+            self.assertFalse(os.path.exists(path))
+            with open(path, "w", encoding="utf-8"):
+                self.expect(run("--listen", f"unix:{path}"), PROBLEM, "", "there is a file of this name")
+
+    def test_others_cannot_ask(self):
+        for address, why in (("0.0.0.0:0", "no address of loopback"), ("192.0.2.1:80", "no address of loopback"),
+                             ("example.org:80", "no address of loopback"), ("[::]:0", "no address of loopback"),
+                             ("127.0.0.1", "is wanted"), ("127.0.0.1:x", "is wanted"), ("127.0.0.1:70000", "is wanted"),
+                             ("unix:", "1 to 107"), ("unix:/nonexistent/path", "No such file")):
+            self.expect(run("--listen", address), PROBLEM, "", re.escape("cannot listen on " + address) + ".*" + why)
 
 
 class Mistakes(Case):
@@ -213,7 +411,8 @@ class Mistakes(Case):
         self.expect(run("-p", str(sleeper.pid)), PROBLEM, "", r"\Avipstat: process \d+: no such process")
 
     def test_wrong_use(self):
-        for options in (("--nonsense",), ("-p", "abc"), ("-p", "-1"), ("-i", "0"), ("-n", "0")):
+        for options in (("--nonsense",), ("-p", "abc"), ("-p", "-1"), ("-i", "0"), ("-n", "0"), ("--prometheus", "--top"),
+                        ("--prometheus", "--json")):
             self.expect(run(*options), USAGE, "", r"\S")
 
     def test_help_and_version(self):

@@ -73,8 +73,8 @@ Bytes no_match(uint32_t destination, uint64_t nonce) {
     return frame;
 }
 
-Wish listener(uint32_t index, const char* name) { return {index, false, 0, named(name), {}}; }
-Wish peer(uint32_t index, const char* own, const char* other, uint32_t link) {
+RequestFilter listener(uint32_t index, const char* name) { return {index, false, 0, named(name), {}}; }
+RequestFilter peer(uint32_t index, const char* own, const char* other, uint32_t link) {
     return {index, true, link, named(own), named(other, kRemote)};
 }
 uint32_t link_of(uint32_t slot, uint32_t number) { return 7u << 16 | (Steering::first_link(slot) + number); }
@@ -88,7 +88,7 @@ struct AcenicSteering : testing::Test {
             EXPECT_EQ(links, kPlacesAtEase * kLinksPerPlace);
         }
     }
-    void add(uint32_t slot, const Wish& wish) { steering.add(slot, wish, 0, &held); }
+    void add(uint32_t slot, const RequestFilter& filter) { steering.add(slot, filter, 0, &held); }
     uint32_t slot_for(const Bytes& frame, int64_t now = 0) {
         return steering.incoming(frame, kRemote, now).slot;
     }
@@ -166,8 +166,8 @@ TEST_F(AcenicSteering, OfManyRequestsWithoutAWaiterTheLastOnesAreKept) {
 TEST_F(AcenicSteering, WhatAHostHadGoesToTheOthersWhenItHasLeft) {
     add(slots[0], listener(1, "service"));
     EXPECT_EQ(slot_for(request("service", 50, 1)), slots[0]);
-    std::vector<Orphan> orphans;
-    steering.drop(slots[0], &orphans);
+    std::vector<EndedLink> ended_links;
+    steering.drop(slots[0], &ended_links);
     EXPECT_EQ(steering.matches(), 0u);
     add(slots[1], listener(1, "service"));
     EXPECT_EQ(slot_for(request("service", 50, 1)), slots[1]);
@@ -200,7 +200,7 @@ TEST_F(AcenicSteering, OneListenerIsToldOfOneRequestAndOfAllItsCopies) {
     EXPECT_EQ(slot_for(request("service", 60, 2000)), slots[1]);
     EXPECT_EQ(slot_for(request("service", 70, 3000)), kNoSlot);
     EXPECT_EQ(slot_for(request("other", 80, 4000)), kNoSlot);
-    EXPECT_EQ(steering.wishes(), 0u);
+    EXPECT_EQ(steering.count_filters(), 0u);
 }
 
 TEST_F(AcenicSteering, NoMatchOfAListenerThatHasLeftDoesNotCount) {
@@ -248,8 +248,8 @@ TEST_F(AcenicSteering, PlacesRunOutAndComeBack) {
         all.push_back(slot);
     }
     EXPECT_GE(all.size(), 30u);
-    std::vector<Orphan> orphans;
-    steering.drop(all[20], &orphans);
+    std::vector<EndedLink> ended_links;
+    steering.drop(all[20], &ended_links);
     EXPECT_EQ(steering.admit(&links), all[20]);
     EXPECT_EQ(links, kLinksPerPlace);
 }
@@ -259,7 +259,7 @@ TEST_F(AcenicSteering, DamagedRequestsUseNothingUp) {
     Bytes damaged = request("service", 50, 1000);
     damaged[100] ^= std::byte{1};
     EXPECT_EQ(slot_for(damaged), kNoSlot);
-    EXPECT_EQ(steering.wishes(), 1u);
+    EXPECT_EQ(steering.count_filters(), 1u);
 }
 
 TEST_F(AcenicSteering, PeersFindEachOtherByBothAddresses) {
@@ -277,7 +277,7 @@ TEST_F(AcenicSteering, PeersFindEachOtherByBothAddresses) {
 }
 
 TEST_F(AcenicSteering, APeerIsNotItsOwnPeer) {
-    Wish self = peer(0, "same", "same", link_of(slots[0], 0));
+    RequestFilter self = peer(0, "same", "same", link_of(slots[0], 0));
     self.remote.host = kRemote;
     add(slots[0], self);
     EXPECT_EQ(slot_for(request("same", link_of(slots[0], 0), 1, Kind::peer_request, "same")), kNoSlot);
@@ -324,16 +324,16 @@ TEST_F(AcenicSteering, TheConnectionsOfADeadHostAreKnown) {
     steering.outgoing(slots[0], bare(Kind::send, 72, link_of(slots[0], 6)), kOwn);
     steering.outgoing(slots[0], bare(Kind::disconnect, 72, link_of(slots[0], 6), 8), kOwn);
     steering.outgoing(slots[1], bare(Kind::send, 73, link_of(slots[1], 6)), kOwn);
-    std::vector<Orphan> orphans;
-    steering.drop(slots[0], &orphans);
-    ASSERT_EQ(orphans.size(), 2u);
-    EXPECT_EQ(orphans[0].peer, kRemote);
-    EXPECT_EQ(orphans[0].peer_link, 70u);
-    EXPECT_EQ(orphans[0].own_link, link_of(slots[0], 0));
-    EXPECT_EQ(orphans[0].pass, 0x1234567890u);
-    EXPECT_EQ(orphans[0].sequence, 0u) << "what is expected next";
-    EXPECT_EQ(orphans[1].peer_link, 71u);
-    EXPECT_EQ(steering.wishes(), 0u);
+    std::vector<EndedLink> ended_links;
+    steering.drop(slots[0], &ended_links);
+    ASSERT_EQ(ended_links.size(), 2u);
+    EXPECT_EQ(ended_links[0].peer, kRemote);
+    EXPECT_EQ(ended_links[0].peer_link, 70u);
+    EXPECT_EQ(ended_links[0].own_link, link_of(slots[0], 0));
+    EXPECT_EQ(ended_links[0].pass, 0x1234567890u);
+    EXPECT_EQ(ended_links[0].sequence, 0u) << "what is expected next";
+    EXPECT_EQ(ended_links[1].peer_link, 71u);
+    EXPECT_EQ(steering.count_filters(), 0u);
     EXPECT_EQ(steering.incoming(bare(Kind::acknowledge, link_of(slots[0], 0), 70, 32), kRemote, 0).answer,
               Kind::reset);
 }

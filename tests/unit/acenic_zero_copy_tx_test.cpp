@@ -48,16 +48,16 @@ protected:
     std::array<std::byte, 256> payload_{};
 };
 
-TEST_F(AcenicZeroCopyTx, WhatHasToWaitIsTakenInWholeAndInOrder) {
-    ZeroCopyTx::take_in(&frame_);
+TEST_F(AcenicZeroCopyTx, WhatHasToWaitIsCopiedInWholeAndInOrder) {
+    ZeroCopyTx::copy_in(&frame_);
     expect_let_go();
     EXPECT_EQ(frame_.data_len, 311);
     EXPECT_EQ(frame_.pkt_len, 311u);
     EXPECT_EQ(std::memcmp(frame_memory_.data() + 100, payload_.data(), 211), 0);
 }
 
-TEST_F(AcenicZeroCopyTx, WhatHasBeenSentIsGivenBackUntouched) {
-    ZeroCopyTx::give_back(&frame_);
+TEST_F(AcenicZeroCopyTx, TheTailOfWhatHasBeenSentIsFreedUntouched) {
+    ZeroCopyTx::free_tail(&frame_);
     expect_let_go();
     EXPECT_EQ(frame_.data_len, 100);
     EXPECT_EQ(frame_memory_[100], std::byte{});
@@ -67,8 +67,8 @@ TEST_F(AcenicZeroCopyTx, AFrameWithoutAnythingBehindItIsLeftAlone) {
     rte_mbuf alone{};
     std::array<std::byte, 64> memory{};
     prepare(alone, memory.data(), 60);
-    ZeroCopyTx::take_in(&alone);
-    ZeroCopyTx::give_back(&alone);
+    ZeroCopyTx::copy_in(&alone);
+    ZeroCopyTx::free_tail(&alone);
     EXPECT_EQ(alone.data_len, 60);
     EXPECT_EQ(rte_mbuf_refcnt_read(&alone), kOurs);
 }

@@ -76,18 +76,19 @@ TEST(AgentLinkTest, CallsOnOneAnswerSurviveAnAgentThatKeepsDying) {
     AgentLink link;
     std::atomic<bool> stop{false};
     std::thread killer([&] {
-        for (int i = 0; i < 5 && !stop; ++i) {
+        for (int killed = 0; killed < 5;) {
             nap_ms(60);
-            if (const pid_t p = place.agent_pid()) ::kill(p, SIGKILL);
+            const pid_t p = place.agent_pid();  // 0: none is up yet
+            if (p != 0 && ::kill(p, SIGKILL) == 0) ++killed;
         }
         stop = true;
     });
     int calls = 0;
-    while (!stop) {
+    do {
         Mail answer;
         ASSERT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(8000)), Status::ok) << link.last_error();
         ++calls;
-    }
+    } while (!stop);
     killer.join();
     EXPECT_GT(calls, 0);
 }
@@ -97,7 +98,7 @@ TEST(AgentLinkTest, AShutdownIsAnEventAndTheNextCallMeetsTheNextAgent) {
     AgentLink link;
     ASSERT_EQ(link.connect(), Status::ok);
     std::atomic<int> leavings{0};
-    link.on_event([&](const Mail& m) { leavings += m.type() == Type::kLeaving; });
+    link.on_event([&](const Mail& m, uint64_t) { leavings += m.type() == Type::kLeaving; });
     place.shut_down();
     EXPECT_TRUE(eventually([&] {
         link.pump();
@@ -106,6 +107,22 @@ TEST(AgentLinkTest, AShutdownIsAnEventAndTheNextCallMeetsTheNextAgent) {
     Mail answer;
     EXPECT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(8000)), Status::ok) << link.last_error();
     EXPECT_EQ(link.epoch(), 2u);
+}
+
+TEST(AgentLinkTest, ANoticeThatIsHandledLaterIsStillOfItsConnection) {
+    Place place;
+    AgentLink link;
+    ASSERT_EQ(link.connect(), Status::ok);
+    uint64_t came_over = 0;
+    link.on_event([&](const Mail& m, uint64_t epoch) {
+        if (m.type() == Type::kLeaving) came_over = epoch;
+    });
+    place.shut_down();
+    Mail answer;
+    EXPECT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(8000)), Status::ok) << link.last_error();
+    link.pump();
+    EXPECT_EQ(link.epoch(), 2u);
+    EXPECT_EQ(came_over, 1u);
 }
 
 TEST(AgentLinkTest, ForkedChildHasAConnectionOfItsOwn) {
@@ -137,17 +154,18 @@ TEST(AgentLinkTest, AgentNoticesADeadClientEvenIfAChildHoldsItsSocket) {
     if (client == 0) {
         AgentLink link;
         open_nic(link, 4711);
-        if (::fork() == 0) {  // a child that never calls us again and keeps everything it inherited
+        const pid_t holder = ::fork();
+        if (holder == 0) {  // a child that never calls us again and keeps everything it inherited
             ::close(ready[0]);
-            nap_ms(3000);
-            ::_exit(0);
+            ::alarm(60);  // should the test not end it
+            for (;;) ::pause();
         }
-        (void)!::write(ready[1], "x", 1);
+        (void)!::write(ready[1], &holder, sizeof holder);
         nap_ms(10'000);
         ::_exit(0);
     }
-    char c = 0;
-    ASSERT_EQ(::read(ready[0], &c, 1), 1);
+    pid_t holder = 0;
+    ASSERT_EQ(::read(ready[0], &holder, sizeof holder), static_cast<ssize_t>(sizeof holder));
     ::kill(client, SIGKILL);
     ::waitpid(client, nullptr, 0);
     AgentLink link;
@@ -158,6 +176,7 @@ TEST(AgentLinkTest, AgentNoticesADeadClientEvenIfAChildHoldsItsSocket) {
             return link.call(open_request(4711), &answer, in_ms(2000)) == Status::ok;
         },
         1000));
+    ::kill(holder, SIGKILL);
     ::close(ready[0]);
     ::close(ready[1]);
 }

@@ -93,7 +93,10 @@ TEST(AgentLinkTest, AnAgentThatDiesOnItsWayIsReplacedAtOnce) {
     EXPECT_EQ(link.connect(), Status::ok) << link.last_error();
     const int64_t took = now_ns() - begun;
     EXPECT_LT(took, tests::slowed(900 * kMs, took));
-    EXPECT_EQ(dying.how_many(), 3u);
+    size_t most = 3;  // and one for each turn that came while the third was on its way: after 1 s, 3 s, 7 s
+    for (int64_t due = 1000 * kMs, more = 2000 * kMs; due <= took; due += more, more *= 2) ++most;
+    EXPECT_GE(dying.how_many(), 3u);
+    EXPECT_LE(dying.how_many(), most);
 }
 
 std::atomic<int> g_children_signalled{0};
@@ -158,19 +161,23 @@ TEST(AgentLinkTest, TheApplicationCannotSeeTheStart) {
 TEST(AgentLinkTest, ManyProcessesThatStartAtOnceShareOneAgent) {
     Place place("2000");
     constexpr int kProcesses = 24;
-    int gate[2], results[2];
+    int gate[2], results[2], stay[2];
     ASSERT_EQ(::pipe(gate), 0);
     ASSERT_EQ(::pipe(results), 0);
+    ASSERT_EQ(::pipe(stay), 0);
     std::vector<pid_t> children;
     for (int i = 0; i < kProcesses; ++i) {
         const pid_t child = ::fork();
         if (child == 0) {
             char c = 0;
             ::close(gate[1]);
+            ::close(stay[1]);
             (void)!::read(gate[0], &c, 1);
             AgentLink link;
             const uint32_t pid = link.connect() == Status::ok ? link.welcome().agent_pid : 0;
             (void)!::write(results[1], &pid, sizeof pid);
+            ::close(results[1]);
+            (void)!::read(stay[0], &c, 1);  // the agent has a client until all have met it, however late they come
             ::_exit(0);
         }
         children.push_back(child);
@@ -182,6 +189,8 @@ TEST(AgentLinkTest, ManyProcessesThatStartAtOnceShareOneAgent) {
     uint32_t pid = 0;
     while (::read(results[0], &pid, sizeof pid) == sizeof pid) agents.push_back(pid);
     ::close(results[0]);
+    ::close(stay[0]);
+    ::close(stay[1]);
     for (const pid_t c : children) ::waitpid(c, nullptr, 0);
     ASSERT_EQ(agents.size(), static_cast<size_t>(kProcesses));
     for (const uint32_t a : agents) EXPECT_EQ(a, agents[0]);

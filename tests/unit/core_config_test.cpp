@@ -255,12 +255,15 @@ TEST_F(ConfigFiles, MistakesInTheEnvironmentAreTold) {
     set("VIADUCT_NIC", "a=b");
     set("VIADUCT_NICS", "a=b,oops,=x,y=");
     set("VIADUCT_SOMETHING_ELSE_ALTOGETHER", "1");
+    set("VIADUCT_LOG", "warm");
     const Config c = Config::load();
+    EXPECT_THAT(problems_of(c),
+                Contains(HasSubstr("VIADUCT_LOG=warm is not one of off|error|warn|info|debug; did you mean warn?")));
     EXPECT_THAT(problems_of(c), Contains(HasSubstr("did you mean VIADUCT_AGENT_LINGER_MS?")));
     EXPECT_THAT(problems_of(c), Contains(HasSubstr("VIADUCT_AGENT_GRACE_MS=never is not")));
     EXPECT_THAT(problems_of(c), Contains(HasSubstr("did you mean VIADUCT_NICS?")));
     EXPECT_THAT(problems_of(c), Contains(HasSubstr("VIADUCT_NICS: oops is not")));
-    EXPECT_EQ(c.problems().size(), 6u);
+    EXPECT_EQ(c.problems().size(), 7u);
     EXPECT_EQ(c.nic_aliases().size(), 1u);
 }
 

@@ -72,12 +72,12 @@ TEST_F(CpuPlacementTest, OtherMemoryIsNotTaken) {
     ASSERT_TRUE(one.create(0, 2));
     ASSERT_TRUE(other.create(0, 2));
     const std::string good = one.name();
-    const std::string token = good.substr(good.rfind(' '));
-    const std::string elsewhere = other.name().substr(0, other.name().rfind(' '));
+    const std::string own_mark = good.substr(good.rfind(' '));
+    const std::string of_other = other.name().substr(0, other.name().rfind(' '));
+    const std::string unmarked = good.substr(0, good.rfind(' '));
     EXPECT_TRUE(taker.open(good, 1, 2));
-    for (const std::string& name :
-         {elsewhere + token, good.substr(0, good.rfind(' ')), std::string("1"), std::string(),
-          std::string("-1 -1 1"), good.substr(0, good.find(' ')) + " 0" + token}) {
+    for (const std::string& name : {of_other + own_mark, unmarked, unmarked + " 1", std::string("1"), std::string(),
+                                    std::string("-1 -1 1 1 1"), "1" + good, good.substr(good.find(' '))}) {
         EXPECT_FALSE(taker.open(name, 1, 2)) << name;
         EXPECT_FALSE(taker.shared_with(0));
     }

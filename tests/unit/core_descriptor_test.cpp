@@ -38,7 +38,7 @@ protected:
 
     uint64_t address(size_t offset) const { return reinterpret_cast<uintptr_t>(memory_) + offset; }
 
-    VIP_DESCRIPTOR* descriptor(uint16_t control, std::vector<uint32_t> lengths, bool with_address = false) {
+    VIP_DESCRIPTOR* descriptor(uint16_t control, const std::vector<uint32_t>& lengths, bool with_address = false) {
         std::memset(storage_, 0, sizeof storage_);
         auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(storage_);
         d->CS.Control = control;

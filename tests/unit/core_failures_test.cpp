@@ -14,8 +14,8 @@ namespace {
 
 class Failures : public ::testing::Test {
 protected:
-    void SetUp() override { forget_failures(); }
-    void TearDown() override { forget_failures(); }
+    void SetUp() override { reset_failures(); }
+    void TearDown() override { reset_failures(); }
 
     static void fail(const void* object, const char* text) {
         Failure failure;
@@ -77,7 +77,7 @@ TEST_F(Failures, WhatWasKeptBeforeTheSegmentMovesIntoIt) {
     EXPECT_EQ(ring->written.load(), 2u);
     EXPECT_STREQ(ring->records[0].text, "early");
     EXPECT_STREQ(ring->records[1].text, "late");
-    forget_failures();
+    reset_failures();
     EXPECT_EQ(line_of(object(1)), "");
 }
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "core/fair/pending_connections.hpp"
 #include "core/fair/share.hpp"
-#include "core/fair/silent_ones.hpp"
 #include "core/fair/turns.hpp"
 
 namespace viaduct::fair {
@@ -88,30 +88,30 @@ TEST(FairTurns, OneUsersItemsAreServedInTheirOrderAndOnceWithAllEvents) {
     EXPECT_TRUE(turns.empty());
 }
 
-TEST(FairSilentOnes, OneTooManyOfAUserIsHisOwnOldest) {
-    SilentOnes silent(3, 100);
-    for (uint64_t item = 1; item <= 3; ++item) silent.add(7, item);
-    EXPECT_EQ(silent.in_the_way_of(7), 1u);
-    EXPECT_EQ(silent.in_the_way_of(8), 0u) << "another user has his own";
-    silent.remove(7, 1);
-    EXPECT_EQ(silent.in_the_way_of(7), 0u);
-    EXPECT_EQ(silent.oldest_of(7), 2u);
-    EXPECT_EQ(silent.oldest_of(8), 0u);
+TEST(FairPendingConnections, AtAUsersLimitItsOldestIsToBeClosed) {
+    PendingConnections pending(3, 100);
+    for (uint64_t item = 1; item <= 3; ++item) pending.add(7, item);
+    EXPECT_EQ(pending.to_evict_for(7), 1u);
+    EXPECT_EQ(pending.to_evict_for(8), 0u) << "another user has a limit of its own";
+    pending.remove(7, 1);
+    EXPECT_EQ(pending.to_evict_for(7), 0u);
+    EXPECT_EQ(pending.oldest_of(7), 2u);
+    EXPECT_EQ(pending.oldest_of(8), 0u);
 }
 
-TEST(FairSilentOnes, WhereAllAreTooManyTheUserThatHasMostMakesRoom) {
-    SilentOnes silent(50, 60);
-    silent.add(8, 1);  // the oldest of all, and alone
-    for (uint64_t item = 10; item < 50; ++item) silent.add(7, item);
-    for (uint64_t item = 50; item < 69; ++item) silent.add(9, item);
-    ASSERT_EQ(silent.size(), 60u);
-    for (const uid_t user : {7u, 8u, 9u, 10u}) EXPECT_EQ(silent.in_the_way_of(user), 10u) << user;
-    silent.remove(7, 10);
-    EXPECT_EQ(silent.in_the_way_of(10), 0u);
+TEST(FairPendingConnections, AtTheLimitOfAllTheOldestOfTheUserWithTheMostIsToBeClosed) {
+    PendingConnections pending(50, 60);
+    pending.add(8, 1);  // the oldest of all, and alone
+    for (uint64_t item = 10; item < 50; ++item) pending.add(7, item);
+    for (uint64_t item = 50; item < 69; ++item) pending.add(9, item);
+    ASSERT_EQ(pending.size(), 60u);
+    for (const uid_t user : {7u, 8u, 9u, 10u}) EXPECT_EQ(pending.to_evict_for(user), 10u) << user;
+    pending.remove(7, 10);
+    EXPECT_EQ(pending.to_evict_for(10), 0u);
     for (uint64_t item = 1; item < 70; ++item)
-        for (const uid_t user : {7u, 8u, 9u}) silent.remove(user, item);
-    EXPECT_EQ(silent.size(), 0u);
-    EXPECT_EQ(silent.oldest_of_most(), 0u);
+        for (const uid_t user : {7u, 8u, 9u}) pending.remove(user, item);
+    EXPECT_EQ(pending.size(), 0u);
+    EXPECT_EQ(pending.oldest_of_largest_user(), 0u);
 }
 
 }  // namespace

@@ -130,6 +130,29 @@ TEST_F(AnotherProcess, WithoutTheMarkIsNotTouched) {
     EXPECT_STREQ(text, "cccc");
 }
 
+// A mark among other mappings, as where addresses are small: another program may have memory at its address.
+TEST_F(AnotherProcess, WithSomethingElseAtTheMarksPlaceIsNotTouched) {
+    uint64_t letters = 0;
+    std::memset(&letters, 'c', sizeof letters);
+    const MemoryMark place{reinterpret_cast<uintptr_t>(page_ + 2048), letters};
+    const iovec text_there[] = {at(0, 4)}, mark_there[] = {at(2048, sizeof letters)};
+    const ForeignMemory other_value(child_, {place.address, letters + 2});
+    EXPECT_EQ(other_value.write(text_there, "xxxx"), Result::ended);
+    EXPECT_EQ(other_value.read(nullptr, {}), Result::ended);
+    EXPECT_EQ(other_value.probe(), Result::ended);
+    char text[8] = {};
+    uint64_t word = 0;
+    EXPECT_EQ(memory_.read(text, text_there), Result::ok);
+    EXPECT_STREQ(text, "cccc");
+    EXPECT_EQ(memory_.read(&word, mark_there), Result::ok);
+    EXPECT_EQ(word, letters) << "the mark was written";
+    const ForeignMemory the_process(child_, place);
+    EXPECT_EQ(the_process.probe(), Result::ok);
+    EXPECT_EQ(the_process.write(text_there, "abcd"), Result::ok);
+    EXPECT_EQ(memory_.read(text, text_there), Result::ok);
+    EXPECT_STREQ(text, "abcd");
+}
+
 TEST_F(AnotherProcess, HasEndedOnceItIsAnotherProgram) {
     let_it_exec();
     char text[8] = {};

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/shm/bell.hpp"
+#include "core/shm/wake_event.hpp"
 
 namespace viaduct {
 namespace {
@@ -57,29 +57,29 @@ bool is_readable(int fd) {
     return ::poll(&p, 1, 0) == 1;
 }
 
-TEST(Bell, IsReadableFromTheRingOn) {
-    Bell bell;
-    EXPECT_FALSE(bell.is_ours());
-    ASSERT_TRUE(bell.hang());
-    EXPECT_FALSE(is_readable(bell.fd()));
-    for (int i = 0; i < 10000; ++i) bell.ring();
-    EXPECT_TRUE(is_readable(bell.fd()));
-    bell.hush();
-    EXPECT_FALSE(is_readable(bell.fd()));
+TEST(WakeEvent, IsReadableFromTheSignalOn) {
+    WakeEvent event;
+    EXPECT_FALSE(event.is_ours());
+    ASSERT_TRUE(event.open());
+    EXPECT_FALSE(is_readable(event.fd()));
+    for (int i = 0; i < 10000; ++i) event.signal();
+    EXPECT_TRUE(is_readable(event.fd()));
+    event.clear();
+    EXPECT_FALSE(is_readable(event.fd()));
 }
 
-TEST(Bell, WritesIntoNoFileOfTheProgramsAndCanBeHungAnew) {
-    Bell bell;
-    ASSERT_TRUE(bell.hang());
-    const int ear = bell.fd();
-    const int own = take_over(ear), more = take_over(ear + 1);
-    EXPECT_FALSE(bell.is_ours());
-    bell.ring();
+TEST(WakeEvent, WritesIntoNoFileOfTheProgramsAndCanBeOpenedAgain) {
+    WakeEvent event;
+    ASSERT_TRUE(event.open());
+    const int end = event.fd();
+    const int own = take_over(end), more = take_over(end + 1);
+    EXPECT_FALSE(event.is_ours());
+    event.signal();
     EXPECT_EQ(::lseek(own, 0, SEEK_END), 0);
     EXPECT_EQ(::lseek(more, 0, SEEK_END), 0);
-    ASSERT_TRUE(bell.hang());
-    bell.ring();
-    EXPECT_TRUE(is_readable(bell.fd()));
+    ASSERT_TRUE(event.open());
+    event.signal();
+    EXPECT_TRUE(is_readable(event.fd()));
     EXPECT_GE(::fcntl(own, F_GETFD), 0);
     EXPECT_GE(::fcntl(more, F_GETFD), 0);
     ::close(own);

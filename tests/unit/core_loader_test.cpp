@@ -83,6 +83,7 @@ TEST_F(Loader, LoadsOnceForManyThreads) {
     std::atomic<int> different{0};
     const Provider* const expected = load_provider("fake").provider;
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&] {
             for (int j = 0; j < 50; ++j) {

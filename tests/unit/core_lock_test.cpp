@@ -139,14 +139,15 @@ TEST(BiasedLock, WorksInAForkedChild) {
 }
 
 // One thread that comes all the time, others that come in different rhythms: every mixture of first bias,
-// revocation, vain tries and giving back.
+// revocation, failed tries and giving back.
 class BiasedLockStress : public ::testing::TestWithParam<int> {};
 
 TEST_P(BiasedLockStress, NoThreadIsEverInsideWithAnother) {
     Guarded g;
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
-    std::atomic<uint64_t> expected{0}, vain{0};
+    threads.reserve(2);
+    std::atomic<uint64_t> expected{0}, missed{0};
     const int rhythm = GetParam();
     for (int t = 0; t < 2; ++t) {
         threads.emplace_back([&, t] {
@@ -158,7 +159,7 @@ TEST_P(BiasedLockStress, NoThreadIsEverInsideWithAnother) {
                         g.lock.unlock();
                         ++mine;
                     } else {
-                        ++vain;
+                        ++missed;
                     }
                 } else {
                     g.locked_work();
@@ -230,9 +231,14 @@ TEST(AsymmetricBarrier, OneOfTwoSeesTheOther) {
     ASSERT_TRUE(asymmetric_barrier_available()) << "this kernel has no expedited membarrier";
     std::atomic<int> x{0}, y{0}, turn{0}, seen_x{0}, seen_y{0};
     constexpr int kRounds = 20'000;
+    // The other thread may be without a processor.
+    const auto wait_for_turn = [&turn](int mine) {
+        for (int spins = 1; turn.load(std::memory_order_acquire) != mine; ++spins)
+            spins % 1024 == 0 ? std::this_thread::yield() : cpu_pause();
+    };
     std::thread light([&] {
         for (int i = 1; i <= kRounds; ++i) {
-            while (turn.load(std::memory_order_acquire) != 2 * i - 1) cpu_pause();
+            wait_for_turn(2 * i - 1);
             x.store(i, std::memory_order_relaxed);
             light_barrier();
             seen_y.store(y.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -245,7 +251,7 @@ TEST(AsymmetricBarrier, OneOfTwoSeesTheOther) {
         y.store(i, std::memory_order_relaxed);
         i % 2 == 0 ? heavy_barrier() : heavy_barrier_process();
         seen_x.store(x.load(std::memory_order_relaxed), std::memory_order_relaxed);
-        while (turn.load(std::memory_order_acquire) != 2 * i) cpu_pause();
+        wait_for_turn(2 * i);
         if (seen_x != i && seen_y != i) ++both_blind;
     }
     light.join();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The diary: silent unless asked, one whole line per message.
+// The log: silent unless asked, one whole line for each message.
 #include "core/log/log.hpp"
 
 #include <gmock/gmock.h>

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -94,6 +95,21 @@ TEST(OwnMapping, WhatIsNotRegisteredAnyMoreIsRoomAgain) {
     void* at = map_own(kBytes, PROT_NONE, kPlain | MAP_NORESERVE);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(at), place);
     ::munmap(at, kBytes);
+}
+
+// The tables of the parent are on no list of the child's, and their entries are not there to be read.
+TEST(OwnMapping, AForkedChildKeepsOutOfNothing) {
+    constexpr size_t kBytes = size_t{1} << 28;
+    RegionTable table;
+    add(table, next_place(kBytes), kBytes);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const uintptr_t place = next_place(kBytes);  // the table's memory is free again
+        ::_exit(reinterpret_cast<uintptr_t>(map_own(kBytes, PROT_NONE, kPlain | MAP_NORESERVE)) == place ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(OwnMapping, GivesBackAllThatItLookedAt) {

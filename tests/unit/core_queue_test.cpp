@@ -307,7 +307,8 @@ TEST(WorkQueueStress, CompletionsCrossThreadsWhole) {
     std::thread provider([&] {
         for (uint32_t i = 0; i < kMessages;) {
             q.lock.lock();
-            if (q.has_untaken()) {
+            const bool found = q.has_untaken();
+            if (found) {
                 VIP_DESCRIPTOR* d = q.next_untaken();
                 ++q.taken;
                 d->CS.ImmediateData = i;
@@ -315,19 +316,22 @@ TEST(WorkQueueStress, CompletionsCrossThreadsWhole) {
                 ++i;
             }
             q.lock.unlock();
+            if (!found) std::this_thread::yield();
         }
     });
     uint32_t posted = 0, wrong = 0;
     for (uint32_t i = 0; i < kMessages;) {
         q.lock.lock();
         while (posted < kMessages && !q.full()) q.push(&descriptors[posted++ % 64]);
-        if (q.head_complete()) {
+        const bool found = q.head_complete();
+        if (found) {
             bool in_error = false;
             const VIP_DESCRIPTOR* d = q.dequeue(&in_error);
             if (d->CS.Length != i || d->CS.ImmediateData != i || in_error) ++wrong;
             ++i;
         }
         q.lock.unlock();
+        if (!found) std::this_thread::yield();
     }
     provider.join();
     EXPECT_EQ(wrong, 0u);

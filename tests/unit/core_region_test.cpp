@@ -3,9 +3,11 @@
 #include "core/memory/region_table.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <thread>
 #include <vector>
@@ -243,6 +245,45 @@ TEST(RegionTableStress, ReadersNeverSeeAMixedEntry) {
     EXPECT_GT(good, 0u);
     EXPECT_EQ(mixed, 0u);
     EXPECT_EQ(misjudged, 0u);
+}
+
+// The same for a copy of the entry, when owner and reader share a processor: the owner is preempted at any place of the
+// change, and the reader makes all its tries before the owner goes on.
+TEST(RegionTableStress, AChangeThatIsPreemptedNeverHidesTheRegion) {
+    RegionTable table;
+    const uint32_t h = table.add(region(0x1000, 64, 0));
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> lost{0}, mixed{0}, looks{0};
+    cpu_set_t allowed;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &allowed)) ++first;
+    const auto move_to_one_processor = [first] {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    };
+    std::thread reader([&] {
+        move_to_one_processor();
+        while (!stop.load(std::memory_order_relaxed)) {
+            ++looks;
+            Region r;
+            if (!table.snapshot(h, &r)) ++lost;
+            if (r.flags != r.ptag % 4) ++mixed;
+        }
+    });
+    std::thread owner([&] {
+        move_to_one_processor();
+        for (uint32_t i = 0; !stop.load(std::memory_order_relaxed); ++i) table.change(h, 0x1000, i % 64, i % 4);
+    });
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    stop = true;
+    reader.join();
+    owner.join();
+    EXPECT_GT(looks, 0u);
+    EXPECT_EQ(lost, 0u);
+    EXPECT_EQ(mixed, 0u);
 }
 
 // VipSetMemAttributes in the middle of transfers: the region is always there (spec/calls 4.5).

@@ -141,8 +141,9 @@ TEST(Segment, RefusesOtherKindsOfDescriptor) {
 TEST(Segment, MovesAndUnmapsOnce) {
     Segment a = Segment::create("test", 4096);
     std::byte* address = a.data();
+    const Segment& moved_from = a;
     Segment b(std::move(a));
-    EXPECT_FALSE(a.valid());
+    EXPECT_FALSE(moved_from.valid());
     EXPECT_EQ(b.data(), address);
     Segment c;
     c = std::move(b);

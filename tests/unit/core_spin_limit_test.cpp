@@ -8,14 +8,14 @@ namespace viaduct {
 namespace {
 
 void disappoint(SpinLimit& spin, unsigned times) {
-    for (unsigned i = 0; i < times; i++) spin.in_vain();
+    for (unsigned i = 0; i < times; i++) spin.expired();
 }
 
 TEST(SpinLimitTest, BeginsWithTheMost) { EXPECT_EQ(SpinLimit().limit(), SpinLimit::kMost); }
 
 TEST(SpinLimitTest, FruitlessWaitsShortenItDownToTheLeast) {
     SpinLimit spin;
-    spin.in_vain();
+    spin.expired();
     EXPECT_EQ(spin.limit(), SpinLimit::kMost / 2);
     disappoint(spin, 10);
     EXPECT_EQ(spin.limit(), SpinLimit::kLeast);
@@ -41,7 +41,7 @@ TEST(SpinLimitTest, AfterManyFruitlessWaitsOneLooksForLongAgain) {
     SpinLimit spin;
     disappoint(spin, SpinLimit::kBetweenTrials - 1);
     EXPECT_EQ(spin.limit(), SpinLimit::kLeast);
-    spin.in_vain();
+    spin.expired();
     EXPECT_EQ(spin.limit(), SpinLimit::kMost);
     // Each trial costs a few longer waits, and then as many short ones pass before the next.
     disappoint(spin, SpinLimit::kBetweenTrials - 1);

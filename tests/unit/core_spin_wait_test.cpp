@@ -40,9 +40,9 @@ private:
 TEST(Waiting, KnowsHowManyProcessorsAreAllowed) {
     std::thread([] {
         const OneProcessor pinned;
-        EXPECT_EQ(allowed_processors(), 1);
+        EXPECT_EQ(allowed_processor_count(), 1);
     }).join();
-    EXPECT_GE(allowed_processors(), 1);
+    EXPECT_GE(allowed_processor_count(), 1);
 }
 
 TEST(Waiting, SleepsAtOnceWhenToldSo) {
@@ -114,20 +114,27 @@ TEST(Waiting, SleepsAtOnceBesideAComputingThread) {
     EXPECT_LT(looks, kWaits * kYieldsOfACrowd / 4);
 }
 
-TEST(CrowdScoreTest, TwoYieldsThatLetAnotherRunMakeACrowdAndFourEmptyOnesEndIt) {
-    constexpr int64_t kVain = 350, kUsed = 2'000;
+TEST(CrowdScoreTest, EachUsedYieldAddsTwoAndEachUnusedOneTakesOne) {
+    constexpr int64_t kWasted = 350, kUsed = 2'000;
     CrowdScore score;
-    for (int i = 0; i < 100; ++i) score.yielded(kVain);
+    for (int i = 0; i < 100; ++i) score.yielded(kWasted);
     EXPECT_FALSE(score.some());
     score.yielded(kUsed);
     EXPECT_TRUE(score.some()) << "enough where only one processor is allowed";
     EXPECT_FALSE(score.many());
     score.yielded(kUsed);
     EXPECT_TRUE(score.many());
-    for (int i = 0; i < 3; ++i) score.yielded(kVain);
+    score.yielded(kWasted);
     EXPECT_FALSE(score.many());
-    score.yielded(kVain);
+    score.yielded(kWasted);
+    EXPECT_TRUE(score.some());
+    score.yielded(kWasted);
     EXPECT_FALSE(score.some());
+    for (int i = 0; i < 100; ++i) score.yielded(kUsed);
+    for (int i = 0; i < 4; ++i) score.yielded(kWasted);
+    EXPECT_TRUE(score.many()) << "at most 8 are counted, and 4 are left";
+    score.yielded(kWasted);
+    EXPECT_FALSE(score.many());
 }
 
 TEST(CrowdScoreTest, YieldsOfATimeSliceSayThatOthersCompute) {

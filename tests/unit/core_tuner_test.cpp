@@ -19,7 +19,7 @@ constexpr TunerRules kRules{.methods = kTwo};
 // As an engine has them that moves several long messages at once: two methods, tried in groups.
 constexpr TunedMethod kGroups[] = {{.told = 3, .untold = 8}, {.told = 3, .untold = 1}};
 constexpr TunerRules kOverlapping{
-    .methods = kGroups, .judge = Judge::mean, .gain = 0, .first_pause = 64, .late_ns = 50'000};
+    .methods = kGroups, .statistic = Statistic::mean, .gain = 0, .first_pause = 64, .late_ns = 50'000};
 
 using Tuner = TransferTuner<13, 24>;
 

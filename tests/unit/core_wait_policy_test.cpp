@@ -19,8 +19,8 @@ protected:
     WaitPolicyTest() : contention([] { return policy_now; }, [] { policy_now += policy_yield; }) {
         policy_now = kPolicyMs;
     }
-    Step next(bool crowded, bool here = false, bool tired = false) {
-        return policy.next(crowded, kPolicyYields, tired, [here] { return here; });
+    Step next(bool crowded, bool here = false, bool has_spun = false) {
+        return policy.next(crowded, kPolicyYields, has_spun, [here] { return here; });
     }
     // How many of the next steps are this one before another comes.
     unsigned in_row(Step step, bool crowded) {
@@ -55,7 +55,7 @@ TEST_F(WaitPolicyTest, LooksForShorterAfterAFruitlessWait) {
 }
 
 TEST_F(WaitPolicyTest, LooksForLongerAfterARewardWhileLooking) {
-    for (int i = 0; i < 10; ++i) limit.in_vain();
+    for (int i = 0; i < 10; ++i) limit.expired();
     for (int i = 0; i < 3; ++i) EXPECT_EQ(next(true), Step::pause);
     policy.moved(true);
     EXPECT_EQ(limit.limit(), 12u);
@@ -83,7 +83,7 @@ TEST_F(WaitPolicyTest, SleepsAfterLookingBesideAComputingThread) {
     EXPECT_EQ(in_row(Step::pause, false), WaitPolicy::kPassesBetweenYields - 1) << "it has to be asked anew";
 }
 
-TEST_F(WaitPolicyTest, OneThatIsTiredSleepsAtOnce) { EXPECT_EQ(next(false, false, true), Step::sleep); }
+TEST_F(WaitPolicyTest, OneThatHasSpunSleepsAtOnce) { EXPECT_EQ(next(false, false, true), Step::sleep); }
 
 TEST_F(WaitPolicyTest, SwitchedOffNothingIsLearnt) {
     limit.switch_off();

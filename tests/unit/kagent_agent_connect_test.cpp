@@ -127,11 +127,100 @@ TEST(AgentConnectTest, OfTwoPeersNoneIsJoinedAlone) {
         const Mail first = b.take(s), second = b.take(t);
         EXPECT_EQ(first.type() == Type::kJoined, second.type() == Type::kJoined) << "room for " << room;
         EXPECT_EQ(status_of(first), status_of(second)) << room;
+        if (first.type() == Type::kJoined) {
+            EXPECT_EQ(b.take(s).type(), Type::kDone);
+            EXPECT_EQ(b.take(t).type(), Type::kDone);
+        }
         EXPECT_TRUE(b.quiet(s) && b.quiet(t));
         joined += first.type() == Type::kJoined ? 1 : 0;
     }
     EXPECT_GT(joined, 0);
     EXPECT_LT(joined, 24);
+}
+
+// An agent that ends takes with it what has not left it yet. So an end counts as connected once the other one's kJoined
+// is out.
+TEST(AgentConnectTest, APeerIsToldOnceTheOtherOnesJoinedIsOut) {
+    for (const bool leaves : {false, true}) {
+        Bench b;
+        const uint64_t s = b.join(), t = b.join();
+        const uint64_t c = b.open(s), d = b.open(t);
+        b.out.full = {t};
+        b.post(s, Type::kConnPeer, request_to(c, "a", nic_address(0), "b"), 20);
+        b.post(t, Type::kConnPeer, request_to(d, "b", nic_address(0), "a"), 21);
+        EXPECT_EQ(body_of<Joined>(b.take(s)).told_later, 1u);
+        b.pass(100);
+        EXPECT_TRUE(b.quiet(s));
+        EXPECT_EQ(b.take(t).type(), Type::kJoined);
+        EXPECT_EQ(b.take(t).type(), Type::kDone) << "that of the first is out";
+        if (leaves) {
+            b.agent.leave(t, b.now);
+        } else {
+            b.out.full.clear();
+        }
+        b.pass(1);
+        const Mail told = b.take(s);
+        EXPECT_EQ(told.header.ticket, 20u);
+        EXPECT_EQ(told.type(), leaves ? Type::kError : Type::kDone);
+        EXPECT_EQ(status_of(told), leaves ? Status::rejected : Status::ok);
+        b.pass(1);
+        EXPECT_TRUE(b.quiet(s));
+    }
+}
+
+TEST(AgentConnectTest, ARequesterIsToldOnceTheAcceptorsJoinedIsOut) {
+    for (const bool leaves : {false, true}) {
+        TwoEnds b;
+        b.post(b.server, Type::kConnWait, wait_at(b.here, "port"), 10);
+        b.post(b.client, Type::kConnRequest, request_to(b.there, "c", nic_address(0), "port"), 20);
+        const auto in = body_of<Incoming>(b.take(b.server));
+        ConnAccept a;
+        a.context_id = b.here;
+        a.incoming = in.incoming;
+        a.traits = in.traits;
+        b.post(b.server, Type::kConnAccept, a, 11);
+        const auto j = body_of<Joined>(b.take(b.client));
+        EXPECT_EQ(j.told_later, 0u);
+        b.out.full = {b.server};
+        b.post(b.client, Type::kConnConfirm, ConnConfirm{j.connection_id}, 21);
+        EXPECT_TRUE(b.quiet(b.client));
+        if (leaves) {
+            b.agent.leave(b.server, b.now);
+        } else {
+            b.out.full.clear();
+        }
+        b.pass(1);
+        const Mail told = b.take(b.client);
+        EXPECT_EQ(told.header.ticket, 21u);
+        EXPECT_EQ(told.type(), leaves ? Type::kError : Type::kDone);
+        EXPECT_EQ(status_of(told), leaves ? Status::timeout : Status::ok);
+    }
+}
+
+// A client that has not heard yet that the agent has changed names connections of the old one.
+TEST(AgentConnectTest, NumbersMeanNothingToAnotherAgent) {
+    TwoEnds old, next;
+    const auto meet = [](TwoEnds& b) {
+        b.post(b.server, Type::kConnWait, wait_at(b.here, "port"), 10);
+        b.post(b.client, Type::kConnRequest, request_to(b.there, "c", nic_address(0), "port"), 20);
+        return body_of<Incoming>(b.take(b.server));
+    };
+    const auto accept = [](TwoEnds& b, uint64_t number) {
+        ConnAccept a;
+        a.context_id = b.here;
+        a.incoming = number;
+        a.traits = request_to(b.there, "c", nic_address(0), "port").traits;
+        return b.ask(b.server, Type::kConnAccept, a);
+    };
+    const auto stale = meet(old), fresh = meet(next);
+    EXPECT_EQ(status_of(accept(next, stale.incoming)), Status::invalid);
+    EXPECT_EQ(status_of(next.ask(next.server, Type::kConnReject, IncomingRef{next.here, stale.incoming})),
+              Status::invalid);
+    EXPECT_TRUE(next.quiet(next.client)) << "the request of the next agent is not touched";
+    EXPECT_EQ(accept(next, fresh.incoming).type(), Type{}) << "answered after the confirmation";
+    EXPECT_EQ(next.take(next.client).type(), Type::kJoined);
+    EXPECT_EQ(status_of(next.ask(next.client, Type::kConnConfirm, ConnConfirm{stale.incoming})), Status::invalid)
+        << "asked anew; timeout would say that the acceptor has given up";
 }
 
 // Each connection to one context bears the same name of it, and no two contexts have the same.
@@ -142,8 +231,9 @@ TEST(AgentConnectTest, PeersKnowAContextByANameOfTheAgents) {
     const auto name_seen = [&](uint64_t context, const std::string& port) {
         b.post(t, Type::kConnPeer, request_to(context, port, nic_address(0), port + "'"), 20);
         b.post(s, Type::kConnPeer, request_to(c, port + "'", nic_address(0), port), 21);
-        b.take(t);
-        return body_of<Joined>(b.take(s)).peer_context_id;
+        const auto name = body_of<Joined>(b.take(s)).peer_context_id;
+        for (const uint64_t session : {s, t}) b.out.boxes[session].clear();
+        return name;
     };
     const uint64_t name = name_seen(d, "1");
     EXPECT_NE(name, d);
@@ -214,6 +304,7 @@ TEST(AgentConnectTest, UsersWithoutANumberAreNotOneUser) {
         } else {
             EXPECT_NE(joined.type(), Type::kJoined);
         }
+        b.out.boxes[s].clear();
         EXPECT_EQ(status_of(b.ask(s, Type::kShutdown, Empty{})), Status::denied);
     }
 }

@@ -27,36 +27,36 @@ struct Event {
 
 class Recorder final : public ConnectionEffects {
 public:
-    void incoming(const Party& w, const Incoming& in) override {
+    void on_incoming(const Party& w, const Incoming& in) override {
         events.push_back({"incoming", w, Status::ok, in.incoming, 0, {}});
         last_incoming = in;
     }
-    void failed(const Party& w, Status s) override { events.push_back({"failed", w, s, 0, 0, {}}); }
+    void on_failed(const Party& w, Status s) override { events.push_back({"failed", w, s, 0, 0, {}}); }
     Status make(uint64_t c, const End&, const End&) override {
         if (make_result == Status::ok) shared.push_back(c);
         return make_result;
     }
-    bool joined(uint64_t c, const End& own, const End& peer, uint32_t side) override {
+    bool on_joined(uint64_t c, const End& own, const End& peer, uint32_t side) override {
         if (own.party.session == has_no_descriptors) return false;
         events.push_back({"joined", own.party, Status::ok, c, side, peer});
         return true;
     }
-    bool joined_both(uint64_t c, const End& first, const End& second) override {
+    bool on_joined_both(uint64_t c, const End& first, const End& second) override {
         const bool both =
             first.party.session != has_no_descriptors && second.party.session != has_no_descriptors;
         for (const auto& [own, peer, side] :
              {std::tuple(&first, &second, 0U), std::tuple(&second, &first, 1U)}) {
             if (both)
-                joined(c, *own, *peer, side);
+                on_joined(c, *own, *peer, side);
             else
-                failed(own->party, Status::out_of_resources);
+                on_failed(own->party, Status::out_of_resources);
         }
         return both;
     }
-    void settled(uint64_t c) override { std::erase(shared, c); }
-    void cancel_too_late(const Party& w) override { events.push_back({"too_late", w, Status::ok, 0, 0, {}}); }
-    void ticket_opened(uint64_t session) override { ++open[session]; }
-    void ticket_closed(uint64_t session) override { --open[session]; }
+    void on_settled(uint64_t c) override { std::erase(shared, c); }
+    void on_cancel_too_late(const Party& w) override { events.push_back({"too_late", w, Status::ok, 0, 0, {}}); }
+    void on_ticket_opened(uint64_t session) override { ++open[session]; }
+    void on_ticket_closed(uint64_t session) override { --open[session]; }
 
     Event take() {
         if (events.empty()) return {"nothing", {}, Status::ok, 0, 0, {}};
@@ -69,7 +69,7 @@ public:
     std::map<uint64_t, int> open;
     Incoming last_incoming;
     Status make_result = Status::ok;
-    uint64_t has_no_descriptors = 0;  // a session that joined() refuses
+    uint64_t has_no_descriptors = 0;  // a session that on_joined() refuses
 };
 
 class ConnectionTableTest : public ::testing::Test {

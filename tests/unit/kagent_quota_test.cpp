@@ -126,18 +126,18 @@ TEST(AgentQuotaTest, DescriptorsThatHaveBeenTakenMeanwhileAreNoReasonToRefuse) {
     UserLimits most;
     most.descriptors = 10;
     Limits limits(most);
-    uint64_t charged = 0, flying = 8;
-    limits.correct(1000, Quota::descriptors, &charged, flying);
+    uint64_t charged = 0, in_flight = 8;
+    limits.correct(1000, Quota::descriptors, &charged, in_flight);
     int counted = 0;
     limits.recount_by([&](uid_t user) {
         EXPECT_EQ(user, 1000u);
         ++counted;
-        limits.correct(user, Quota::descriptors, &charged, flying);
+        limits.correct(user, Quota::descriptors, &charged, in_flight);
     });
     EXPECT_TRUE(limits.take(1000, Quota::descriptors, 2));
     EXPECT_EQ(counted, 0) << "there was room";
     EXPECT_FALSE(limits.take(1000, Quota::descriptors, 1));
-    flying = 0;
+    in_flight = 0;
     EXPECT_TRUE(limits.take(1000, Quota::descriptors, 8));
     EXPECT_FALSE(limits.take(1000, Quota::descriptors, 1)) << "what is held stays counted";
     EXPECT_EQ(limits.used(1000, Quota::descriptors), 10u);

@@ -143,34 +143,55 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
     const Fd witness = connect_to(place.address);
     ASSERT_EQ(hello(witness.get()).type(), Type::kWelcome);
     const size_t before = open_files(daemon.pid);
-    const Fd stalled = connect_to(place.address, false), slow = connect_to(place.address, false);
-    for (const Fd* fd : {&stalled, &slow}) {
-        ASSERT_EQ(send_mail(fd->get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
+    const auto fill_up = [](const Fd& fd) {
+        ASSERT_EQ(send_mail(fd.get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
         Status s = Status::ok;
         EXPECT_TRUE(eventually([&] {
-            while (s == Status::ok) s = send_mail(fd->get(), Mail(Type::kListNics, 2));
+            while (s == Status::ok) s = send_mail(fd.get(), Mail(Type::kListNics, 2));
             if (s == Status::not_done) nap_ms(20);  // it may only be slow to take them
-            s = send_mail(fd->get(), Mail(Type::kListNics, 2));
+            s = send_mail(fd.get(), Mail(Type::kListNics, 2));
             return s == Status::not_done;
         }));
+    };
+    // The agent looks every 500 ms whether a client has taken something. Where the machine keeps this test from reading
+    // for almost so long, nothing is known of a client that reads: once more, with two others.
+    constexpr int64_t kReadsInTime = 400 * kMs;
+    for (int turn = 0; turn < 10; ++turn) {
+        const Fd stalled = connect_to(place.address, false), slow = connect_to(place.address, false);
+        const int64_t begun = now_ns();
+        fill_up(stalled);
+        int64_t read_at = now_ns(), longest = 0;
+        fill_up(slow);
+        Mail m;
+        const auto read_one = [&] {
+            const bool done = receive_mail(slow.get(), &m) == Status::ok;
+            const int64_t now = now_ns();
+            longest = std::max(longest, now - read_at);
+            if (done) read_at = now;
+            return done;
+        };
+        // One takes nothing at all, the other a little now and then.
+        int64_t closed_after = 0;
+        EXPECT_TRUE(eventually([&] {
+            read_one();
+            nap_ms(20);
+            if (closed_after == 0 && send_mail(stalled.get(), Mail(Type::kListNics, 2)) == Status::closed)
+                closed_after = now_ns() - begun;
+            return closed_after != 0;
+        }));
+        EXPECT_GE(closed_after, 500 * kMs) << "one look finds that it has stalled, another that it still has";
+        bool stays = true;
+        for (int i = 0; i < 50 && stays; ++i) {
+            stays = read_one();
+            nap_ms(20);
+        }
+        if (longest > kReadsInTime) continue;
+        EXPECT_TRUE(stays) << "a client that reads, however slowly, stays";
+        EXPECT_TRUE(eventually([&] { return open_files(daemon.pid) == before + 3; }))
+            << "the agent holds nothing of the other any more";
+        return;
     }
-    // One takes nothing at all, the other a little now and then.
-    Mail m;
-    int64_t closed_after = 0;
-    const int64_t begun = now_ns();
-    EXPECT_TRUE(eventually([&] {
-        (void)receive_mail(slow.get(), &m);
-        nap_ms(20);
-        if (closed_after == 0 && send_mail(stalled.get(), Mail(Type::kListNics, 2)) == Status::closed)
-            closed_after = now_ns() - begun;
-        return closed_after != 0;
-    }));
-    EXPECT_GE(closed_after, 150 * kMs);
-    for (int i = 0; i < 50; ++i) {
-        EXPECT_EQ(receive_mail(slow.get(), &m), Status::ok) << "a client that reads, however slowly, stays";
-        nap_ms(20);
-    }
-    EXPECT_EQ(open_files(daemon.pid), before + 3) << "the agent holds nothing of it any more";
+    FAIL() << "the machine never lets this test read in time";
 }
 
 TEST_F(VipkadTest, ManyClientsAreServed) {

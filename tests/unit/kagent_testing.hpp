@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,14 @@ public:
 class Letterbox final : public Outbox {
 public:
     void send(uint64_t session, Mail mail) override { boxes[session].push_back(std::move(mail)); }
+    bool all_out(uint64_t session) override { return !full.contains(session); }
     void drop(uint64_t session, const char* why) override { dropped[session] = why; }
-    void discard(uid_t, std::vector<Fd>) override {}
+    void discard(uid_t, std::vector<Fd> files) override { discarded += files.size(); }
 
     std::map<uint64_t, std::deque<Mail>> boxes;
     std::map<uint64_t, std::string> dropped;
+    size_t discarded = 0;     // files
+    std::set<uint64_t> full;  // sessions that do not take what they are sent
 };
 
 inline Providers& add_fake(Providers& providers, uint16_t nics = 2) {

@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "core/clock/clock.hpp"
 #include "providers/wire/encapsulation.hpp"
 #include "tests/fuzz/packet_requests_fuzz.hpp"
 
@@ -55,6 +58,48 @@ TEST_F(PacketRequests, APeerIsKnownByItsHostsPortWhateverPortItSendsFrom) {
     requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
     const Bytes asked = request("here", 9, 100, Kind::peer_request, named("there", kFarHost));
     EXPECT_EQ(requests_.incoming(asked, kFarProgram, 2).slot, 1u);
+}
+
+TEST_F(PacketRequests, AFilterIsCountedUntilItsProgramRemovesIt) {
+    const EndAddress here = named("here", kNearHost), there = named("there", kFarHost);
+    requests_.add(1, {1, false, 0, here, {}, kNearProgram}, 1, &held_);
+    requests_.add(1, {2, false, 0, here, {}, kNearProgram}, 1, &held_);
+    requests_.add(1, {2, false, 0, here, {}, kNearProgram}, 1, &held_);  // in place of the former
+    requests_.add(2, {1, false, 0, here, {}, kNearProgram}, 1, &held_);
+    EXPECT_EQ(requests_.count_places(), 3u);
+    EXPECT_EQ(requests_.count_places_of(1), 2u);
+    // Oldest first; one that a request has used up is still the program's to remove.
+    EXPECT_EQ(requests_.incoming(request("here", 9, 100, Kind::request, there), kFarProgram, 2).slot, 1u);
+    EXPECT_EQ(requests_.incoming(request("here", 9, 101, Kind::request, there), kFarProgram, 2).slot, 1u);
+    EXPECT_EQ(requests_.incoming(request("here", 9, 102, Kind::request, there), kFarProgram, 2).slot, 2u);
+    EXPECT_EQ(requests_.count_places_of(1), 2u);
+    requests_.remove(1, 1, false);
+    requests_.remove(1, 1, false);
+    EXPECT_EQ(requests_.count_places_of(1), 1u);
+    requests_.drop(1);
+    requests_.drop(1);
+    EXPECT_EQ(requests_.count_places_of(1), 0u);
+    EXPECT_EQ(requests_.count_places(), 1u);
+}
+
+TEST_F(PacketRequests, APeerIsFoundAtOnceHoweverManyWaitAtItsDiscriminator) {
+    const auto shortest = [&](uint64_t first_nonce) {
+        int64_t best = INT64_MAX;
+        for (uint64_t nonce = first_nonce; nonce < first_nonce + 50; ++nonce) {
+            const Bytes asked = request("here", 9, nonce, Kind::peer_request, named("there", kFarHost));
+            const int64_t begin = now_ns();
+            EXPECT_EQ(requests_.incoming(asked, kFarProgram, 2).slot, 1u);
+            best = std::min(best, now_ns() - begin);
+        }
+        return best;
+    };
+    requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
+    const int64_t alone = shortest(100);
+    for (uint32_t i = 0; i < 30'000; ++i) {
+        const EndAddress other = named(("other" + std::to_string(i)).c_str(), kFarHost);
+        requests_.add(2, {i, true, 8, named("here", kNearHost), other, kNearProgram}, 1, &held_);
+    }
+    EXPECT_LT(shortest(1000), std::max<int64_t>(10 * alone, 50'000));
 }
 
 TEST(PacketRequestsScripts, AtRandomFindNoProgramThatIsNotThere) {

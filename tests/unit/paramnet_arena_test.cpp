@@ -336,8 +336,11 @@ TEST_P(ArenaRdma, LongSendsOutOfItAreFetchedByTheReceiver) {
         pair.a.receive(pair.a.data(), n);
         VIP_DESCRIPTOR* send = pair.b.make(false, at(region), n);
         send->DS[0].Local.Handle = handle;
-        pair.b.post_send(send);
-        EXPECT_EQ(send->CS.Status == 0, n >= kArenaPullFrom) << "complete only when it has been fetched";
+        {
+            const TakesNothing later(pair.a);
+            pair.b.post_send(send);
+            EXPECT_EQ(send->CS.Status == 0, n >= kArenaPullFrom) << "complete only when it has been fetched";
+        }
         VIP_DESCRIPTOR* got = pair.a.wait_recv();
         ASSERT_NE(got, nullptr);
         EXPECT_EQ(status_of(got), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE});

@@ -44,10 +44,10 @@ TEST(FaultModelRun, IsTheSameForTheSameSeed) {
     FaultModel other(plan);
     int lost = 0, same = 0;
     for (int i = 0; i < 10000; ++i) {
-        const Fate fate = one.decide(false);
-        ASSERT_EQ(fate, two.decide(false));
-        same += fate == other.decide(false);
-        lost += fate != Fate::arrives;
+        const FaultOutcome outcome = one.decide(false);
+        ASSERT_EQ(outcome, two.decide(false));
+        same += outcome == other.decide(false);
+        lost += outcome != FaultOutcome::arrives;
     }
     EXPECT_LT(same, 9000);
     EXPECT_NEAR(lost, 3700, 200);

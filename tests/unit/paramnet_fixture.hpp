@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -75,7 +76,7 @@ private:
         LateAnswer call;
         uint64_t argument;
     };
-    std::map<uint32_t, Mail> answers_;
+    std::map<uint32_t, std::deque<Mail>> answers_;
     std::map<uint32_t, Late> late_;
     std::atomic<bool> silent_{false};
     uint32_t next_ticket_ = 1;

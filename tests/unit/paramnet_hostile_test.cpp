@@ -355,7 +355,7 @@ TEST(Hostile, ARingTakenOutOfTheHubIsFoundByPolling) {
     a.send(a.data(), 8);
     ASSERT_NE(hub.rings.load(), rings) << "a VI without traffic is rung for";
     hub.rings = rings;
-    for (auto& bells : hub.bells) bells = 0;
+    for (auto& doorbells : hub.doorbells) doorbells = 0;
     for (int polls = 0; polls < 2 << 14 && !b.core.recv.head_complete(); ++polls) nic_b.poll();
     EXPECT_TRUE(b.core.recv.head_complete());
 }
@@ -367,7 +367,7 @@ TEST(Hostile, ABitOfTheHubAloneRingsForNoEndpoint) {
     TestVi a(nic_a, VIP_SERVICE_RELIABLE_DELIVERY), b(nic_b, VIP_SERVICE_RELIABLE_DELIVERY);
     connect(a, b);
     nic_b.poll();
-    for (auto& bells : nic_b.context->hub->bells) bells = ~uint64_t{0};
+    for (auto& doorbells : nic_b.context->hub->doorbells) doorbells = ~uint64_t{0};
     const uint32_t rings = nic_b.context->hub->rings.load();
     b.receive(b.data(), 8);
     a.send(a.data(), 8);
@@ -410,7 +410,9 @@ TEST(Hostile, JoinedMailsThatDoNotFitAreRefused) {
     EXPECT_NE(attempt([](kagent::Joined& j, Mail&) { j.peer_context_id = 99, j.descriptor_count = 1; }),
               Status::ok);
     EXPECT_NE(
-        attempt([](kagent::Joined& j, Mail&) { j.peer_context_id = 98, j.peer_words[kWordVersion] = 9; }),
+        attempt([](kagent::Joined& j, Mail&) {
+            j.peer_context_id = 98, j.peer_words[kWordVersion] = kLayoutVersion + 1;
+        }),
         Status::ok);
     EXPECT_NE(attempt([](kagent::Joined&, Mail& m) { m.payload.pop_back(); }), Status::ok);
     EXPECT_NE(attempt([](kagent::Joined&, Mail& m) { m.descriptors.clear(); }), Status::ok);

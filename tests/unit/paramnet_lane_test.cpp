@@ -100,11 +100,14 @@ TEST_P(Lanes, HoldWhatDoesNotFitUntilTheReceiverComes) {
     TestPair pair(GetParam(), Reach::same_process, 1000 * 1000);
     constexpr uint32_t kMessages = 900;
     for (uint32_t i = 0; i < kMessages; ++i) pair.b.receive(pair.b.data() + i * 1000, 1000);
-    for (uint32_t i = 0; i < kMessages; ++i) {
-        fill(pair.a.data() + i * 1000, 1000, i);
-        pair.a.send(pair.a.data() + i * 1000, 1000);
+    {
+        const TakesNothing later(pair.b);
+        for (uint32_t i = 0; i < kMessages; ++i) {
+            fill(pair.a.data() + i * 1000, 1000, i);
+            pair.a.send(pair.a.data() + i * 1000, 1000);
+        }
+        EXPECT_EQ(pair.nic_a.context->backlogs.load(), 1u);
     }
-    EXPECT_EQ(pair.nic_a.context->backlogs.load(), 1u);
     for (uint32_t i = 0; i < kMessages; ++i) {
         ASSERT_NE(pair.b.wait_recv(), nullptr);
         ASSERT_TRUE(filled(pair.b.data() + i * 1000, 1000, i));
@@ -227,8 +230,11 @@ INSTANTIATE_TEST_SUITE_P(Paramnet, Lanes, testing::ValuesIn(kLevels));
 TEST(LaneReception, CompletesASendOnlyWhenItWasPlaced) {
     TestPair pair(VIP_SERVICE_RELIABLE_RECEPTION);
     pair.b.receive(pair.b.data(), 8);
-    pair.a.send(pair.a.data(), 8);
-    EXPECT_EQ(pair.a.send_done(), nullptr);
+    {
+        const TakesNothing later(pair.b);
+        pair.a.send(pair.a.data(), 8);
+        EXPECT_EQ(pair.a.send_done(), nullptr);
+    }
     ASSERT_NE(pair.b.wait_recv(), nullptr);
     EXPECT_NE(pair.a.wait_send(), nullptr);
 }
@@ -251,8 +257,11 @@ TEST(LargeMessages, AreFetchedFromTheSenderInOneCopy) {
 TEST(LargeMessages, AreNotDeliveredFromASenderThatHasLeft) {
     TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY, Reach::same_process, 2u << 20, {{"pull_from", "100000"}});
     pair.b.receive(pair.b.data(), 2u << 20);
-    pair.a.send(pair.a.data(), 1500000);
-    pair.a.disconnect();
+    {
+        const TakesNothing later(pair.b);
+        pair.a.send(pair.a.data(), 1500000);
+        pair.a.disconnect();
+    }
     VIP_DESCRIPTOR* sent = pair.a.send_done();
     ASSERT_NE(sent, nullptr);
     EXPECT_NE(status_of(sent) & VIP_STATUS_DESC_FLUSHED_ERROR, 0u);

@@ -178,9 +178,13 @@ TEST(ModelledEnd, FlushesWhatIsOnItsWay) {
 TEST(ModelledEnd, ASpoiltMessageTakesItsTimeWithIt) {
     TestPair pair(VIP_SERVICE_UNRELIABLE, Reach::same_process, 1 << 20, {{"link_rate", "1000000"}});
     VIP_DESCRIPTOR* spoilt = pair.a.make(false, pair.a.data(), 20'000);
-    pair.a.post_send(spoilt);  // 20 ms
-    EXPECT_EQ(pair.a.send_done(), nullptr);
-    spoilt->DS[0].Local.Handle = 0;
+    {
+        const std::lock_guard held(pair.a.core.send.lock);  // no thread looks at it before it is spoilt
+        pair.a.core.send.push(spoilt);
+        ops().kick_send(pair.a.core);  // 20 ms
+        EXPECT_EQ(status_of(spoilt) & VIP_STATUS_DONE, 0u);
+        spoilt->DS[0].Local.Handle = 0;
+    }
     ASSERT_EQ(pair.a.wait_send(), spoilt);
     EXPECT_NE(status_of(spoilt) & VIP_STATUS_PROTECTION_ERROR, 0u);
 

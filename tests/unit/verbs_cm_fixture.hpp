@@ -105,7 +105,7 @@ protected:
             for (Link* link : nic_.leaving) destroy_link(link);
         }
         if (op_ != nullptr) {
-            give_up_link(*op_);
+            drop_link_of(*op_);
             op_->decided = true;
             op_->result.status = Status::timeout;
             ConnectResult unused;
@@ -145,7 +145,7 @@ protected:
         ASSERT_EQ(cm_.asked.size(), 1u);
     }
     bool is_retired(rdma_cm_id* id) const {
-        return std::find(nic_.graveyard.begin(), nic_.graveyard.end(), id) != nic_.graveyard.end();
+        return std::find(nic_.ids_to_destroy.begin(), nic_.ids_to_destroy.end(), id) != nic_.ids_to_destroy.end();
     }
     void hear_request(PrivateDataKind kind, uint32_t nonce) {
         PrivateData private_data;

@@ -30,8 +30,10 @@ protected:
 };
 
 TEST_F(VerbsConnectProbe, AProbeAsksForTheRequestAtTheSamePort) {
+    const int64_t begun = now_ns();
     ask();
-    wait(kFirstProbeNs / 2);
+    EXPECT_GE(op_->probe_at, begun + kFirstProbeNs);
+    run_timers(nic_, op_->probe_at - 1);
     EXPECT_EQ(op_->probe, nullptr) << "too early";
     probe();
     ASSERT_EQ(cm_.asked.size(), 2u);
@@ -101,10 +103,12 @@ TEST_F(VerbsConnectProbe, AKnownRequestGoesOnAndIsAnswered) {
 
 TEST_F(VerbsConnectProbe, AProbeThatIsLostIsFollowedByAnother) {
     ask();
+    const int64_t begun = now_ns();
     probe();
     rdma_cm_id* const first = op_->probe;
-    wait(kFirstProbeNs + kSecond / 2);
-    EXPECT_EQ(op_->probe, first) << "the pause grows";
+    EXPECT_GE(op_->probe_at, begun + kFirstProbeNs + 2 * kFirstProbeNs) << "the pause grows";
+    run_timers(nic_, op_->probe_at - 1);
+    EXPECT_EQ(op_->probe, first);
     wait(kFirstProbeNs + 2 * kSecond);
     EXPECT_TRUE(is_retired(first));
     ASSERT_NE(op_->probe, nullptr);

@@ -59,15 +59,25 @@ TEST_F(VerbsConnect, ARefusalIsToldAsWhatItIs) {
 }
 
 TEST_F(VerbsConnect, FourPortsAreTriedAndThenAllOfThemAgainForAWhile) {
-    ask();
-    for (uint32_t i = 1; i < kPortTries; ++i) {
+    constexpr int64_t kGrace = 100'000'000;
+    for (int turn = 0; turn < 20; ++turn) {
+        cm_.asked.clear();
+        cm_.ports.clear();
+        ask();
+        for (uint32_t i = 1; i < kPortTries; ++i) {
+            refuse_with(op_->id, Refusal::no_match);
+            ASSERT_EQ(cm_.ports.size(), i + 1);
+            EXPECT_EQ(cm_.ports[i], cm_.ports[0] + i);
+            resolve(op_->id);
+        }
         refuse_with(op_->id, Refusal::no_match);
-        ASSERT_EQ(cm_.ports.size(), i + 1);
-        EXPECT_EQ(cm_.ports[i], cm_.ports[0] + i);
-        resolve(op_->id);
+        if (!op_->decided || now_ns() < op_->begun + kGrace) break;
+        // On a busy machine the while may be over by now: once more.
+        ConnectResult unused;
+        EXPECT_EQ(connect_finish(std::exchange(op_, nullptr), &unused), Status::no_match);
     }
-    refuse_with(op_->id, Refusal::no_match);
-    EXPECT_FALSE(op_->decided) << "the other end may be about to wait";
+    ASSERT_NE(op_, nullptr);
+    ASSERT_FALSE(op_->decided) << "the other end may be about to wait";
     wait(kOneSecond);
     EXPECT_EQ(cm_.ports.back(), cm_.ports[0]) << "from the first port on";
     op_->begun -= kOneSecond;
@@ -80,10 +90,11 @@ TEST_F(VerbsConnect, FourPortsAreTriedAndThenAllOfThemAgainForAWhile) {
 }
 
 TEST_F(VerbsConnect, ADeadlineEndsAnAttemptThatLooksForAPort) {
-    ASSERT_EQ(request(&nic_, core_, local_, remote_, traits_, now_ns() + kOneSecond, &op_), Status::ok);
-    wait(kOneSecond / 2);
+    const int64_t deadline = now_ns() + kOneSecond;
+    ASSERT_EQ(request(&nic_, core_, local_, remote_, traits_, deadline, &op_), Status::ok);
+    run_timers(nic_, deadline - 1);
     EXPECT_FALSE(op_->decided);
-    wait(2 * kOneSecond);
+    run_timers(nic_, deadline);
     ASSERT_TRUE(op_->decided);
     EXPECT_EQ(op_->result.status, Status::timeout);
 }

@@ -50,6 +50,7 @@ TEST_F(VerbsData, SmallSendsTravelInTheWorkRequest) {
 TEST_F(VerbsData, InARowOnlySomeAreSignalledAndAllComplete) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     std::vector<VIP_DESCRIPTOR*> row;
+    row.reserve(20);
     for (int i = 0; i < 20; ++i) row.push_back(descriptor(8));
     for (VIP_DESCRIPTOR* d : row) core_.send.push(d);
     kick_send(core_);

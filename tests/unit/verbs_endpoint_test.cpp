@@ -22,7 +22,7 @@ uintptr_t line_of(const void* word) { return reinterpret_cast<uintptr_t>(word) /
 TEST_F(VerbsEndpoint, TheSendingSideWritesNoLineOfTheReceivingSide) {
     const Endpoint& ep = *core_.endpoint;
     for (const void* sending :
-         {static_cast<const void*>(&ep.sends_given), static_cast<const void*>(&ep.sends_heard),
+         {static_cast<const void*>(&ep.sends_given), static_cast<const void*>(&ep.sends_seen),
           static_cast<const void*>(&ep.send_seen)}) {
         EXPECT_NE(line_of(sending), line_of(&ep.recv_seen));
         EXPECT_NE(line_of(sending), line_of(&ep.bad_receive));

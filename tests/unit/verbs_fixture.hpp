@@ -187,7 +187,7 @@ protected:
         m.handle = link_.recovery.epoch + 1;
         m.length = received;
         m.key = 0xABCDEF;
-        hear_of_recovery(link_, *core_.endpoint, m);
+        handle_recovery(link_, *core_.endpoint, m);
         recover_links(nic_, now_ += 1'000'000);
     }
     Message message(size_t i) {

@@ -127,7 +127,7 @@ TEST_F(VerbsLink, RoomInCompletionQueuesIsGivenBack) {
     const uint32_t before = group_.queues[0]->wanted;
     ask();
     EXPECT_GT(group_.queues[0]->wanted, before);
-    give_up_link(*op_);
+    drop_link_of(*op_);
     EXPECT_EQ(group_.queues[0]->wanted, before);
 }
 

@@ -20,7 +20,7 @@ protected:
         ibv_async_event event{};
         event.event_type = type;
         event.element.port_num = port;
-        hear_of_port(nic_, event, now_);
+        handle_port_event(nic_, event, now_);
     }
     int64_t limit_ = 0;
 };

@@ -20,7 +20,7 @@ protected:
         m.kind = kind;
         m.handle = round;
         m.length = received;
-        hear_of_recovery(link_, *core_.endpoint, m);
+        handle_recovery(link_, *core_.endpoint, m);
         recover_links(nic_, now_ += 1'000'000);
     }
 };
@@ -195,7 +195,7 @@ TEST_F(VerbsRecovery, APeerSaysOnceHowFarItGot) {
     Message m;
     m.kind = MessageKind::reset;
     m.handle = 1;
-    for (m.length = 1; m.length <= 2; ++m.length) hear_of_recovery(link_, *core_.endpoint, m);
+    for (m.length = 1; m.length <= 2; ++m.length) handle_recovery(link_, *core_.endpoint, m);
     recover_links(nic_, now_);
     EXPECT_EQ(second->CS.Status, 0u);
 }

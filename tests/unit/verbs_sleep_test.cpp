@@ -38,7 +38,7 @@ TEST_F(VerbsSleep, TheEndOfAGroupWakesTheSleepersOfOthersWhoseEventsItHasTaken) 
     group_destroy(other);
     ASSERT_EQ(has_an_event, nullptr) << "nothing would be left for the sleeping thread";
     EXPECT_EQ(group_.armed.load(), 0u);
-    EXPECT_NE(nic_.rings.load(), key) << "he has to look, and arm it again";
+    EXPECT_NE(nic_.wakes.load(), key) << "he has to look, and arm it again";
     sleep_end(&nic_);
 }
 

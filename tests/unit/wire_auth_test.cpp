@@ -112,10 +112,10 @@ TEST(WireAuth, WorkOfAllKindsGoesThroughBadWeather) {
 TEST(WireAuth, EndsWithoutTheSameKeyDoNotMeetAndSayWhy) {
     struct Case {
         std::optional<Key> ours, theirs;
-        Distrust why;
+        AuthFailure why;
     };
-    for (const Case& c : {Case{kCommonKey, Key{1, 2}, Distrust::other_key}, Case{kCommonKey, {}, Distrust::no_key},
-                          Case{{}, kCommonKey, Distrust::no_tag}}) {
+    for (const Case& c : {Case{kCommonKey, Key{1, 2}, AuthFailure::other_key},
+                          Case{kCommonKey, {}, AuthFailure::no_key}, Case{{}, kCommonKey, AuthFailure::no_tag}}) {
         KeyedPair m(c.ours, c.theirs);
         int answers = 0;
         m.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
@@ -123,8 +123,8 @@ TEST(WireAuth, EndsWithoutTheSameKeyDoNotMeetAndSayWhy) {
             return true;
         };
         EXPECT_FALSE(m.meet());
-        EXPECT_EQ(m.server.distrust, c.why);
-        EXPECT_EQ(m.server.times_distrusted, 1) << "once, not for each frame";
+        EXPECT_EQ(m.server.auth_failure, c.why);
+        EXPECT_EQ(m.server.times_not_authentic, 1) << "once, not for each frame";
         EXPECT_EQ(answers, 0) << "a frame without a valid tag is not answered";
         EXPECT_EQ(m.server.requests_heard, 0);
     }

@@ -278,6 +278,176 @@ TEST(WireConnect, ADeadHostEndsInTimeoutAtTheDeadline) {
     EXPECT_EQ(m.wire.now - began, kSecond);
 }
 
+// A host on which nothing has the port that requests go to, and which says so.
+struct ClosedPort : Meeting {
+    explicit ClosedPort(Tuning t = tuning()) : Meeting(1, t) {
+        wire.tap = [this](std::byte*, uint32_t&, const NicAddress&) { return !closed; };
+        a.port.refuses = [this](const NicAddress& to, Question&) { return closed && to == address(2); };
+    }
+    // How long the request took.
+    Time ask(Time limit, Time at_most = 10 * kSecond) {
+        const Time began = wire.now;
+        a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits,
+                                limit == kNoTime ? kNoTime : wire.now + limit, wire.now);
+        return until_failed(at_most) ? wire.now - began : kNoTime;
+    }
+    bool until_failed(Time at_most) {
+        return wire.run(wire.now + at_most, [&] { return a.failure.has_value(); });
+    }
+    bool closed = true;
+};
+
+TEST(WireConnect, AHostWhosePortRefusesHasNoWaiter) {
+    for (const Time limit : {10 * kSecond, kNoTime}) {
+        SCOPED_TRACE(limit);
+        ClosedPort m;
+        const Time took = m.ask(limit);
+        ASSERT_TRUE(m.a.failure);
+        EXPECT_EQ(*m.a.failure, Status::no_match);
+        EXPECT_GE(took, Tuning{}.refusal_grace);
+        EXPECT_LE(took, Tuning{}.refusal_grace + Tuning{}.max_try);
+        EXPECT_EQ(m.a.node.links_in_use(), 0u);
+    }
+}
+
+TEST(WireConnect, APortThatRefusesIsToldByTheDeadlineToo) {
+    ClosedPort m;
+    EXPECT_EQ(m.ask(25'000'000), 25'000'000);
+    EXPECT_EQ(*m.a.failure, Status::no_match) << "two questions have been refused by then";
+}
+
+TEST(WireConnect, OneRefusalSaysNothing) {
+    ClosedPort m;
+    m.a.port.refuses = [](const NicAddress&, Question& q) { return q.number == 1; };
+    EXPECT_EQ(m.ask(kSecond), kSecond);
+    EXPECT_EQ(*m.a.failure, Status::timeout);
+}
+
+// Hosts refuse a few questions at once, and then one a second.
+TEST(WireConnect, RefusalsThatCameAtOnceDoNotCountWhenTheGraceIsOver) {
+    ClosedPort m;
+    m.a.port.refuses = [](const NicAddress&, Question& q) { return q.number < 5; };
+    EXPECT_EQ(m.ask(5 * kSecond), 5 * kSecond);
+    EXPECT_EQ(*m.a.failure, Status::no_match) << "by the deadline: nothing has answered";
+    ClosedPort later;
+    later.a.port.refuses = [&](const NicAddress&, Question& q) { return q.number < 5 || later.wire.now > 2 * kSecond; };
+    const Time took = later.ask(5 * kSecond);
+    EXPECT_EQ(*later.a.failure, Status::no_match);
+    EXPECT_LE(took, 3 * kSecond);
+    EXPECT_GT(later.wire.now, 2 * kSecond);
+}
+
+TEST(WireConnect, ADaemonThatStartsWithinTheGraceIsNotMissed) {
+    for (const Time starts : {kSecond / 20, kSecond / 5, kSecond / 2, kSecond * 95 / 100}) {
+        SCOPED_TRACE(starts);
+        ClosedPort m;
+        m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+        m.request(10 * kSecond);
+        m.wire.run_for(starts);
+        m.closed = false;
+        m.wire.run_for(kSecond / 2);
+        EXPECT_EQ(m.b.requests_heard, 1);
+        EXPECT_FALSE(m.a.failure);
+    }
+}
+
+TEST(WireConnect, ARefusalCountsThatQuotesAQuestionThatHasNotBeenRefused) {
+    const std::function<void(Question&)> lies[] = {
+        [](Question& q) { q.nonce ^= 1; },
+        [](Question& q) { q.link ^= 1 << 16; },
+        [](Question& q) { q.number += 1000; },
+        [](Question& q) { q.number = 0; },
+    };
+    for (const auto& lie : lies) {
+        SCOPED_TRACE(&lie - lies);
+        ClosedPort m;
+        m.a.port.refuses = [&](const NicAddress&, Question& q) {
+            lie(q);
+            return true;
+        };
+        EXPECT_EQ(m.ask(kSecond), kSecond);
+        EXPECT_EQ(*m.a.failure, Status::timeout);
+        EXPECT_GT(m.a.port.asked, 5);
+    }
+}
+
+TEST(WireConnect, AnAnswerTakesRefusalsBack) {
+    ClosedPort m;
+    m.request(10 * kSecond);
+    m.wire.run_for(40'000'000);
+    EXPECT_GE(m.a.port.asked, 3);
+    m.closed = false;  // a daemon has the port now
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    m.wire.run_for(5 * kSecond);
+    EXPECT_EQ(m.b.requests_heard, 1);
+    EXPECT_FALSE(m.a.failure);
+}
+
+TEST(WireConnect, APortThatIsClosedForAMomentCostsNoProgramTheRequestThatItHas) {
+    ClosedPort m;
+    m.closed = false;
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    m.request(20 * kSecond);
+    m.wire.run_for(kSecond / 10);
+    ASSERT_EQ(m.b.requests_heard, 1);
+    m.closed = true;  // the daemon is killed
+    m.wire.run_for(kSecond / 2);
+    EXPECT_FALSE(m.a.failure);
+    m.wire.tap = nullptr;  // the program's own port has been there all the time
+    m.accept();
+    m.wire.run_for(kSecond / 10);
+    EXPECT_TRUE(m.a.is_connected && m.b.is_connected);
+}
+
+TEST(WireConnect, AProgramThatHasARequestAndEndsWithItsHostIsNotWaitedFor) {
+    ClosedPort m;
+    m.closed = false;
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    m.request(20 * kSecond);
+    m.wire.run_for(kSecond / 10);
+    ASSERT_EQ(m.b.requests_heard, 1);
+    m.closed = true;
+    const Time began = m.wire.now;
+    ASSERT_TRUE(m.until_failed(5 * kSecond));
+    EXPECT_EQ(*m.a.failure, Status::no_match);
+    EXPECT_GE(m.wire.now - began, 2 * Tuning{}.stale_incoming) << "no program may accept it by then";
+    EXPECT_LE(m.wire.now - began, 3 * Tuning{}.stale_incoming);
+}
+
+TEST(WireConnect, ADeadlineWhileAProgramMayBeDecidingIsATimeout) {
+    ClosedPort m;
+    m.closed = false;
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    m.request(kSecond);
+    m.wire.run_for(kSecond / 10);
+    ASSERT_EQ(m.b.requests_heard, 1);
+    m.closed = true;
+    ASSERT_TRUE(m.until_failed(2 * kSecond));
+    EXPECT_EQ(*m.a.failure, Status::timeout);
+}
+
+// A host that sees a question can quote it, and a refusal has no tag.
+TEST(WireConnect, WithAKeyNoRefusalEndsARequest) {
+    Tuning t = tuning();
+    t.key = Key{1, 2};
+    ClosedPort m(t);
+    EXPECT_EQ(m.ask(kSecond), kSecond);
+    EXPECT_EQ(*m.a.failure, Status::timeout);
+    EXPECT_EQ(m.a.port.asked, 0);
+}
+
+TEST(WireConnect, NoMatchAndThenSilenceEndsARequestWithoutDeadline) {
+    Meeting m;
+    const Time began = m.wire.now;
+    m.a.link = m.a.node.request(&m.a, end_address(1, "me"), end_address(2, "here"), m.traits, kNoTime, m.wire.now);
+    m.wire.run_for(50'000'000);
+    m.wire.weather.lose = 1;
+    ASSERT_TRUE(m.wire.run(began + 10 * kSecond, [&] { return m.a.failure.has_value(); }));
+    EXPECT_EQ(*m.a.failure, Status::no_match);
+    EXPECT_GE(m.wire.now - began, Tuning{}.no_match_silence);
+    EXPECT_LE(m.wire.now - began, 2 * Tuning{}.no_match_silence);
+}
+
 TEST(WireConnect, ARejectArrivesEvenWhenItsFirstCopyIsLost) {
     Meeting m;
     m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
@@ -386,6 +556,28 @@ TEST(WireConnect, PeersMeetInBadWeather) {
             m.wire.run(m.wire.now + 20 * kSecond, [&] { return m.a.is_connected && m.b.is_connected; }));
         EXPECT_FALSE(m.a.failure || m.b.failure);
     }
+}
+
+TEST(WireConnect, APartnerThatIsSilentMakesRoomForTheNextOne) {
+    Meeting m;
+    const auto call = [&](test::Station& s, uint8_t own, uint8_t other) {
+        s.link = s.node.peer_request(&s, end_address(own, "x"), end_address(other, "x"), m.traits, kNoTime, m.wire.now);
+    };
+    bool deaf = true;
+    m.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
+        if (from == address(1)) return !deaf;
+        return Kind{load8(frame + kKindAt)} != Kind::reset;  // a program that is gone says nothing
+    };
+    call(m.a, 1, 2);
+    call(m.b, 2, 1);
+    m.wire.run_for(20'000'000);  // a knows it, and it has heard nothing
+    m.b.node.disconnect(m.b.link, m.wire.now);
+    m.wire.run_for(kSecond / 10);
+    deaf = false;
+    call(m.b, 2, 1);
+    ASSERT_TRUE(m.wire.run(m.wire.now + 3 * kSecond, [&] { return m.a.is_connected && m.b.is_connected; }));
+    EXPECT_FALSE(m.a.failure || m.b.failure);
+    EXPECT_EQ(m.a.port.asked + m.b.port.asked, 0) << "peers wait for each other: nothing listens";
 }
 
 TEST(WireConnect, PeersThatDifferAreBothTold) {
@@ -529,6 +721,27 @@ TEST(WireConnect, AllLinksTakenIsSaidAtOnce) {
             0u);
     EXPECT_EQ(m.a.node.request(&m.a, end_address(1, "x"), end_address(2, "x"), m.traits, kNoTime, m.wire.now),
               0u);
+}
+
+TEST(WireConnect, AnAcceptThatFindsNoLinkLeavesTheRequestWaiting) {
+    Tuning t = tuning();
+    t.max_links = 1;
+    Meeting m(1, t);
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    m.request();
+    m.wire.run_for(kSecond / 20);
+    const LinkId other =
+        m.b.node.request(&m.b, end_address(2, "x"), end_address(7, "x"), m.traits, kNoTime, m.wire.now);
+    ASSERT_NE(other, 0u);
+    m.accept();
+    EXPECT_EQ(m.accept_status, Status::out_of_resources);
+    m.wire.run_for(kSecond / 20);
+    m.b.node.disconnect(other, m.wire.now);
+    m.accept();
+    EXPECT_EQ(m.accept_status, Status::ok);
+    m.wire.run_for(kSecond / 20);
+    EXPECT_TRUE(m.a.is_connected);
+    EXPECT_TRUE(m.b.is_connected);
 }
 
 TEST(WireConnect, ANodeTalksToItself) {

@@ -159,8 +159,8 @@ INSTANTIATE_TEST_SUITE_P(EachLevel, WireLife,
 
 // ---- connecting
 
-struct Door : Pair {
-    explicit Door(const Tuning& t = {})
+struct AcceptingPair : Pair {
+    explicit AcceptingPair(const Tuning& t = {})
         : Pair(1, t, sends(1, VIP_SERVICE_RELIABLE_DELIVERY), sends(2, VIP_SERVICE_RELIABLE_DELIVERY),
                VIP_SERVICE_RELIABLE_DELIVERY) {
         b.node.listen(test::end_address(2, "here"), &b, wire.now);
@@ -176,43 +176,36 @@ struct Door : Pair {
 };
 
 TEST(WireLife, AnAcceptIsNotWithdrawnByAStoppedProcess) {
-    Door door;
+    AcceptingPair pair;
     bool answers = false;
-    door.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
-        return answers || from == address(1);
-    };
-    ASSERT_TRUE(door.accept());
-    door.wire.run_for(Tuning{}.accept_timeout / 2);
-    door.wire.now += 3 * kSecond;  // b's accept has not come through, and now neither of them runs
+    pair.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) { return answers || from == address(1); };
+    ASSERT_TRUE(pair.accept());
+    pair.wire.run_for(Tuning{}.accept_timeout / 2);
+    pair.wire.now += 3 * kSecond;  // b's accept has not come through, and now neither of them runs
     answers = true;
-    EXPECT_TRUE(
-        door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
-    EXPECT_FALSE(door.b.failure);
+    EXPECT_TRUE(pair.wire.run(pair.wire.now + kSecond, [&] { return pair.a.is_connected && pair.b.is_connected; }));
+    EXPECT_FALSE(pair.b.failure);
 }
 
 TEST(WireLife, ARequestIsNotOldBecauseItsListenerWasNotRunning) {
-    Door door;
-    door.wire.run_for(200 * kMs);
-    door.wire.now += 3 * kSecond;
-    door.b.node.advance(door.wire.now);
-    EXPECT_TRUE(door.accept());
-    EXPECT_TRUE(
-        door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
+    AcceptingPair pair;
+    pair.wire.run_for(200 * kMs);
+    pair.wire.now += 3 * kSecond;
+    pair.b.node.advance(pair.wire.now);
+    EXPECT_TRUE(pair.accept());
+    EXPECT_TRUE(pair.wire.run(pair.wire.now + kSecond, [&] { return pair.a.is_connected && pair.b.is_connected; }));
 }
 
 TEST(WireLife, WhoseDeathWouldBeToldMayBeLateToConnectToo) {
-    Door door(attended());
+    AcceptingPair pair(attended());
     bool heard = false;
-    door.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
-        return heard || from == address(2);
-    };
-    door.wire.run_for(3 * kSecond);
-    ASSERT_TRUE(door.accept());
-    door.wire.run_for(3 * kSecond);
+    pair.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) { return heard || from == address(2); };
+    pair.wire.run_for(3 * kSecond);
+    ASSERT_TRUE(pair.accept());
+    pair.wire.run_for(3 * kSecond);
     heard = true;
-    EXPECT_TRUE(
-        door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
-    EXPECT_FALSE(door.b.failure);
+    EXPECT_TRUE(pair.wire.run(pair.wire.now + kSecond, [&] { return pair.a.is_connected && pair.b.is_connected; }));
+    EXPECT_FALSE(pair.b.failure);
 }
 
 }  // namespace

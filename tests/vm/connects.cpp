@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     End waiter(argv[1]);
     End asker(argv[2]);
     const int count = std::atoi(argv[4]);
-    const auto limit_ms = static_cast<VIP_ULONG>(1000 * std::atoi(argv[5]));
+    const auto limit_ms = 1000 * static_cast<VIP_ULONG>(std::atoi(argv[5]));
     const std::string lose = argc > 6 ? argv[6] : "", mend = argc > 6 ? argv[7] : "";
     const bool meanwhile = argc == 9;
     Address remote = asker.find(argv[3]);

@@ -186,7 +186,7 @@ public:
         result_bytes += n;
         return true;
     }
-    void finished(Cookie, uint32_t tag, Outcome) override { finished_tags.push_back(tag); }
+    void on_finished(Cookie, uint32_t tag, Outcome) override { finished_tags.push_back(tag); }
     HostResult begin_message(Cookie, uint32_t) override { return HostResult::ok; }
     void place_message(Cookie, uint32_t, const std::byte*, uint32_t) override {}
     void end_message(Cookie, uint32_t, const uint32_t*) override { ++messages; }
@@ -211,13 +211,13 @@ public:
         return HostResult::ok;
     }
     uint32_t receives_posted(Cookie) override { return 1000; }
-    void incoming(Cookie, IncomingId id, const EndAddress&, const ViTraits&) override {
+    void on_incoming(Cookie, IncomingId id, const EndAddress&, const ViTraits&) override {
         incoming_id = id;
         ++requests;
     }
-    void connected(Cookie, const ViTraits&) override { is_connected = true; }
-    void failed(Cookie, Status why) override { failure = why; }
-    void ended(Cookie, Ended why) override {
+    void on_connected(Cookie, const ViTraits&) override { is_connected = true; }
+    void on_failed(Cookie, Status why) override { failure = why; }
+    void on_ended(Cookie, Ended why) override {
         is_connected = false;
         how_ended = why;
     }

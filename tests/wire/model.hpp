@@ -164,7 +164,7 @@ public:
         counter_guess = old;
         return true;
     }
-    void finished(Cookie, uint32_t tag, Outcome outcome) override {
+    void on_finished(Cookie, uint32_t tag, Outcome outcome) override {
         if (full(tag) != finished_count) fail("work finished out of order");
         ++finished_count;
         last_outcome = outcome;
@@ -232,7 +232,7 @@ public:
             std::memcpy(&written[at], from, n);
         return HostResult::ok;
     }
-    void damaged_write(Cookie) override { ++damaged; }
+    void on_damaged_write(Cookie) override { ++damaged; }
     void end_write(Cookie, uint32_t, const uint32_t* immediate) override {
         if (plan_in.reliable) settle_incoming(immediate);
         check_writes();
@@ -264,23 +264,23 @@ public:
         }
         return HostResult::ok;
     }
-    void other_version(const NicAddress&, uint8_t version) override { version_told = version; }
-    void distrusted(const NicAddress&, Distrust why) override {
-        distrust = why;
-        ++times_distrusted;
+    void on_other_version(const NicAddress&, uint8_t version) override { version_told = version; }
+    void on_auth_failure(const NicAddress&, AuthFailure why) override {
+        auth_failure = why;
+        ++times_not_authentic;
     }
     uint32_t receives_posted(Cookie) override { return taken_receives + credit_ahead; }
 
     // ---- Host: connecting
-    void incoming(Cookie listener, IncomingId id, const EndAddress& remote, const ViTraits&) override {
+    void on_incoming(Cookie listener, IncomingId id, const EndAddress& remote, const ViTraits&) override {
         listener_cookie = listener;
         incoming_id = id;
         incoming_from = remote;
         ++requests_heard;
     }
-    void connected(Cookie, const ViTraits&) override { is_connected = true; }
-    void failed(Cookie, Status why) override { failure = why; }
-    void ended(Cookie, Ended why) override {
+    void on_connected(Cookie, const ViTraits&) override { is_connected = true; }
+    void on_failed(Cookie, Status why) override { failure = why; }
+    void on_ended(Cookie, Ended why) override {
         is_connected = false;
         how_ended = why;
         ++endings;
@@ -311,8 +311,8 @@ public:
     bool is_connected = false;
     std::optional<Status> failure;
     std::optional<Ended> how_ended;
-    std::optional<Distrust> distrust;
-    int times_distrusted = 0, version_told = 0;
+    std::optional<AuthFailure> auth_failure;
+    int times_not_authentic = 0, version_told = 0;
     int endings = 0, requests_heard = 0;
     IncomingId incoming_id = 0;
     Cookie listener_cookie = nullptr;

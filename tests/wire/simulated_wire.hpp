@@ -51,13 +51,32 @@ public:
             }
             wire_.send(frame, bytes, own, to);
         }
+        void ask(const NicAddress& to, const Question& q) override {
+            ++asked;
+            Question said = q;
+            if (refuses && refuses(to, said)) refused_.push_back({wire_.now + wire_.weather.delay, said});
+        }
+        bool next_refused(Question* q) override {
+            if (refused_.empty() || refused_.front().when > wire_.now) return false;
+            *q = refused_.front().question;
+            refused_.erase(refused_.begin());
+            return true;
+        }
         bool stands_still(Time) override { return still; }
         const NicAddress own;
         bool still = false;  // as if its frames were not carried; they go all the same
         uint32_t& zero_copy_above = zero_copy_from_;
         std::function<void()> on_zero_copy;  // before zero-copy payload is read
+        // Whether the host refuses this question; the refusal quotes what is left of it.
+        std::function<bool(const NicAddress& to, Question&)> refuses;
+        int asked = 0;  // questions
 
     private:
+        struct Refused {
+            Time when = 0;
+            Question question;
+        };
+        std::vector<Refused> refused_;
         SimulatedWire& wire_;
         std::byte scratch_[kMaxFrame];
     };

@@ -42,7 +42,7 @@ void find_deadlock(JobWaits* job) {
     std::set<int> stuck;
     for (const RankView& rank : job->ranks) {
         ranks[rank.rank] = &rank;
-        if (!rank.waits.empty()) stuck.insert(rank.rank);
+        if (!rank.waits.empty() && rank.looks) stuck.insert(rank.rank);
     }
     for (bool changed = true; changed;) {
         changed = false;

@@ -28,6 +28,7 @@ std::vector<ProtocolView> protocols() {
             one.eager_limit = properties.mp_eager_limit;
             one.put = (properties.mp_flags & MPIP_PROP_PUT) != 0;
             one.get = (properties.mp_flags & MPIP_PROP_GET) != 0;
+            one.words = (properties.mp_flags & MPIP_PROP_WORDS) != 0;
         } else {
             one.reason = mpi::engine.refusals[static_cast<size_t>(i)];
         }
@@ -49,6 +50,7 @@ std::vector<ParameterView> parameters() {
 
 std::vector<std::string> names_of(const std::vector<int>& row) {
     std::vector<std::string> names;
+    names.reserve(row.size());
     for (const int number : row) names.emplace_back(mpip_protocol_name(number));
     return names;
 }

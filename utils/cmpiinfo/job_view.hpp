@@ -18,6 +18,7 @@ struct ProtocolView {
     size_t eager_limit = 0;
     bool put = false;
     bool get = false;
+    bool words = false;  // atomic operations on memory of others
 };
 
 struct ParameterView {

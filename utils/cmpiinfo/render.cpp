@@ -17,7 +17,7 @@ constexpr size_t kWidestMatrix = 16;
 std::string text_of_limit(size_t bytes) { return bytes == SIZE_MAX ? "any" : std::to_string(bytes); }
 
 std::string remote_access(const ProtocolView& one) {
-    if (one.put && one.get) return "write, read";
+    if (one.put && one.get) return one.words ? "write, read, atomics" : "write, read";
     if (one.put) return "write";
     return one.get ? "read" : "-";
 }
@@ -74,7 +74,8 @@ std::string text_of(const JobView& view) {
 }
 
 std::string json_of(const JobView& view) {
-    Json json = {{"launcher", view.launcher},
+    Json json = {{"schema", "viaduct/cmpiinfo/1"},
+                 {"launcher", view.launcher},
                  {"processes", view.size},
                  {"nodes", view.nodes},
                  {"crowded", view.crowded}};
@@ -89,6 +90,7 @@ std::string json_of(const JobView& view) {
             entry["eager_limit"] = one.eager_limit;
             entry["remote_write"] = one.put;
             entry["remote_read"] = one.get;
+            entry["remote_atomics"] = one.words;
         } else {
             entry["reason"] = one.reason;
         }

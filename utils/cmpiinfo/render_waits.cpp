@@ -64,7 +64,7 @@ std::string text_of(const std::vector<JobWaits>& jobs) {
 }
 
 std::string json_of(const std::vector<JobWaits>& jobs) {
-    Json all = {{"version", 1}, {"jobs", Json::array()}};
+    Json all = {{"schema", "viaduct/cmpiinfo-job/1"}, {"version", 1}, {"jobs", Json::array()}};
     for (const JobWaits& job : jobs) {
         Json entry = {{"job", fmt::format("{:08x}", job.number)}, {"size", job.size}, {"ranks", Json::array()}};
         for (const RankView& rank : job.ranks) {

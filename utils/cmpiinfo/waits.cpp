@@ -67,6 +67,8 @@ RankView view_of(pid_t pid, const WaitPage& page) {
     RankView view;
     view.rank = page.rank;
     view.pid = pid;
+    view.idle_passes = page.idle_passes.load(std::memory_order_relaxed);
+    view.moving_passes = page.moving_passes.load(std::memory_order_relaxed);
     view.program = printable(first_line_of("/proc/" + std::to_string(pid) + "/comm"));
     bool others_may_come = false;
     for (int i = 0; i < mpi::kWaitRecords; i++) {

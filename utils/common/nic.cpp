@@ -113,6 +113,9 @@ Nic::Nic(const std::string& device) {
                         kExitNoNic);
     }
     check(VipQueryNic(handle_, &attributes_), "VipQueryNic");
+    // What is measured would be another NIC than the one meant.
+    if (const std::string said = last_error(); said.starts_with(fmt::format("VipOpenNic: unknown name '{}'", device)))
+        std::fprintf(stderr, "%s\n", said.c_str());
 }
 
 Nic::~Nic() { VipCloseNic(handle_); }
@@ -179,8 +182,9 @@ void request(Nic& nic, VIP_VI_HANDLE vi, Address local, Address remote, long con
         result = VipConnectRequest(vi, &local.head, &remote.head, kOneRequestMs, &theirs);
     } while (result == VIP_NO_MATCH && now_ns() < deadline);
     if (result == VIP_SUCCESS) return;
-    throw ToolError(fmt::format("no connection through {} to {}: {}", nic.name(), text_of(remote.head, true),
-                                text_of(result)));
+    throw ToolError(fmt::format("no connection through {} to {}: {}{}", nic.name(), text_of(remote.head, true),
+                                text_of(result),
+                                result == VIP_NO_MATCH ? "; the same tool with -s has to run there" : ""));
 }
 
 namespace {

@@ -8,13 +8,13 @@ namespace viaduct::measure {
 namespace {
 
 // Sum of the logarithms of the quotients, and how many there are.
-double log_sum(const std::vector<Cost>& costs, const std::vector<Cost>& yardstick, size_t first,
+double log_sum(const std::vector<Cost>& costs, const std::vector<Cost>& reference, size_t first,
                size_t* count) {
     double sum = 0;
     *count = 0;
     for (size_t i = first; i < costs.size(); ++i) {
         for (size_t kind = 0; kind < costs[i].ns.size(); ++kind) {
-            sum += std::log(costs[i].ns[kind] / yardstick[i].ns[kind]);
+            sum += std::log(costs[i].ns[kind] / reference[i].ns[kind]);
             ++*count;
         }
     }
@@ -23,9 +23,9 @@ double log_sum(const std::vector<Cost>& costs, const std::vector<Cost>& yardstic
 
 }  // namespace
 
-double quotient_of(const std::vector<Cost>& costs, const std::vector<Cost>& yardstick) {
+double quotient_of(const std::vector<Cost>& costs, const std::vector<Cost>& reference) {
     size_t count = 0;
-    const double sum = log_sum(costs, yardstick, 0, &count);
+    const double sum = log_sum(costs, reference, 0, &count);
     return count == 0 ? 1 : std::exp(sum / static_cast<double>(count));
 }
 

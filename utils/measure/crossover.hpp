@@ -28,6 +28,6 @@ Crossover crossover(const std::vector<Cost>& one, const std::vector<Cost>& other
 std::vector<Cost> joined(const std::vector<Cost>& one, const std::vector<Cost>& other, uint64_t from);
 
 // Geometric mean of the quotients of two lists of costs.
-double quotient_of(const std::vector<Cost>& costs, const std::vector<Cost>& yardstick);
+double quotient_of(const std::vector<Cost>& costs, const std::vector<Cost>& reference);
 
 }  // namespace viaduct::measure

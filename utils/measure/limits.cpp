@@ -29,16 +29,16 @@ std::atomic<uint64_t>& word_at(const std::byte* address) {
 }
 
 // How long messages go through the ring. Which is best differs from machine to machine, and on one machine
-// with the distance of the two processors: up to four times either way was seen. So the limit is the best of
+// with the distance of the two processors: up to four times either method was seen. So the limit is the best of
 // all.
-struct Way {
+struct CopyMethod {
     size_t block;    // messages of four blocks and more go in pieces of this size
     bool streaming;  // past the caches of the sender
 };
-constexpr Way kWays[] = {{16 << 10, false}, {16 << 10, true}, {64 << 10, false}, {64 << 10, true}};
-constexpr size_t kInPieces = 16 << 10;  // shorter messages go in one piece, and there is but one way
+constexpr CopyMethod kCopyMethods[] = {{16 << 10, false}, {16 << 10, true}, {64 << 10, false}, {64 << 10, true}};
+constexpr size_t kInPieces = 16 << 10;  // shorter messages go in one piece, and there is but one method
 
-// A one-way ring in one half of the arena, for messages of one size: for each slot a line that says which
+// A ring of one direction in one half of the arena, for messages of one size: for each slot a line that says which
 // piece is in it, and the block. The blocks lie together, so that they stay in the caches of both sides.
 class Ring {
 public:
@@ -49,20 +49,20 @@ public:
     static constexpr size_t kReadAt = kMostSlots * kLine;  // where a half keeps how far its owner has read
     static constexpr size_t kBlocksAt = kReadAt + kLine;
 
-    Ring(std::byte* half, std::byte* readers_half, size_t bytes, Way way, uint64_t base)
+    Ring(std::byte* half, std::byte* readers_half, size_t bytes, CopyMethod method, uint64_t base)
         : lines_(half),
           blocks_(half + kBlocksAt),
           read_(word_at(readers_half + kReadAt)),
-          piece_(piece_of(bytes, way)),
+          piece_(piece_of(bytes, method)),
           slots_(piece_ <= 1024 ? kMostSlots : kMostSlots / 2),
-          copy_in_(way.streaming ? copy_past_caches : copy_plainly),
+          copy_in_(method.streaming ? copy_past_caches : copy_plainly),
           base_(base),
           at_(base),
           known_read_(base) {}
 
     // Long messages in pieces, so that both sides copy at once.
-    static size_t piece_of(size_t bytes, Way way) {
-        return bytes >= 4 * way.block ? way.block : bytes >= kInPieces ? 4 << 10 : bytes;
+    static size_t piece_of(size_t bytes, CopyMethod method) {
+        return bytes >= 4 * method.block ? method.block : bytes >= kInPieces ? 4 << 10 : bytes;
     }
 
     void send(const std::byte* from, size_t bytes) {
@@ -117,28 +117,28 @@ private:
 };
 
 static_assert(Ring::kBlocksAt + Ring::kBlocks <= kArenaBytes);
-static_assert(std::all_of(std::begin(kWays), std::end(kWays),
-                          [](Way way) { return Ring::kMostSlots / 2 * way.block <= Ring::kBlocks; }));
+static_assert(std::all_of(std::begin(kCopyMethods), std::end(kCopyMethods),
+                          [](CopyMethod method) { return Ring::kMostSlots / 2 * method.block <= Ring::kBlocks; }));
 static_assert(Ring::kBlocksAt % 64 == 0);  // else copy_streaming() would copy as ever
 
 // Both ways of a pair. Numbers are fresh, so that what lies in the arena from before is no message.
 struct Rings {
-    Rings(Pair& pair, size_t bytes, Way way, uint64_t messages)
-        : base((pair.fresh(messages * (bytes / Ring::piece_of(bytes, way) + 1) + 2 * Ring::kMostSlots) +
+    Rings(Pair& pair, size_t bytes, CopyMethod method, uint64_t messages)
+        : base((pair.fresh(messages * (bytes / Ring::piece_of(bytes, method) + 1) + 2 * Ring::kMostSlots) +
                 Ring::kMostSlots) /
                Ring::kMostSlots * Ring::kMostSlots),
-          out(pair.half(pair.side()), pair.half(1 - pair.side()), bytes, way, base),
-          in(pair.half(1 - pair.side()), pair.half(pair.side()), bytes, way, base) {}
+          out(pair.half(pair.side()), pair.half(1 - pair.side()), bytes, method, base),
+          in(pair.half(1 - pair.side()), pair.half(pair.side()), bytes, method, base) {}
     uint64_t base;
     Ring out, in;
 };
 
 // The shortest time of all ways in which a message of that size can go.
 template <class Measure>
-double best_way(size_t bytes, Measure measure) {
-    double best = measure(kWays[0]);
+double best_method(size_t bytes, Measure measure) {
+    double best = measure(kCopyMethods[0]);
     if (bytes < kInPieces) return best;
-    for (size_t i = 1; i < std::size(kWays); ++i) best = std::min(best, measure(kWays[i]));
+    for (size_t i = 1; i < std::size(kCopyMethods); ++i) best = std::min(best, measure(kCopyMethods[i]));
     return best;
 }
 
@@ -165,10 +165,10 @@ double put_ping_pong(Pair& pair, size_t bytes) {
 
 double ring_ping_pong(Pair& pair, size_t bytes) {
     std::byte* memory = scratch(kLargestMessage);
-    return best_way(bytes,
-                    [&](Way way) {
+    return best_method(bytes,
+                    [&](CopyMethod method) {
                         return pair.ns_per_iteration([&](uint64_t iterations) {
-                            Rings rings(pair, bytes, way, iterations);
+                            Rings rings(pair, bytes, method, iterations);
                             for (uint64_t i = 0; i < iterations; ++i) {
                                 if (pair.leader()) rings.out.send(memory, bytes);
                                 rings.in.receive(memory, bytes);
@@ -181,9 +181,9 @@ double ring_ping_pong(Pair& pair, size_t bytes) {
 
 double ring_stream(Pair& pair, size_t bytes) {
     std::byte* memory = scratch(kLargestMessage);
-    const double ns = best_way(bytes, [&](Way way) {
+    const double ns = best_method(bytes, [&](CopyMethod method) {
         return pair.ns_per_iteration([&](uint64_t iterations) {
-            Rings rings(pair, bytes, way, iterations + 1);
+            Rings rings(pair, bytes, method, iterations + 1);
             for (uint64_t i = 0; i < iterations; ++i) {
                 pair.leader() ? rings.out.send(memory, bytes) : rings.in.receive(memory, bytes);
             }
@@ -195,7 +195,7 @@ double ring_stream(Pair& pair, size_t bytes) {
 
 double line_rate(Pair& pair) {
     return 1000.0 / pair.ns_per_iteration([&](uint64_t iterations) {
-        Rings rings(pair, kWord, kWays[0], iterations + 1);
+        Rings rings(pair, kWord, kCopyMethods[0], iterations + 1);
         std::byte word[kWord] = {};
         for (uint64_t i = 0; i < iterations; ++i) {
             pair.leader() ? rings.out.send(word, kWord) : rings.in.receive(word, kWord);
@@ -232,7 +232,7 @@ double futex_wake_up(Pair& pair) {
         const auto base = static_cast<uint32_t>(pair.fresh(iterations));
         for (uint32_t i = base; i != base + static_cast<uint32_t>(iterations); ++i) {
             if (!pair.leader()) wait(in, i);
-            linger(kUntilAsleep);
+            spin_for(kUntilAsleep);
             out.store(i, std::memory_order_release);
             futex_wake(out, 1, true);
             if (pair.leader()) wait(in, i);

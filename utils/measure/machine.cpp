@@ -5,9 +5,11 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <thread>
 
 namespace viaduct::measure {
 
@@ -62,11 +64,27 @@ std::string date_text() {
     return date;
 }
 
-void pin_to(int cpu) {
+namespace {
+bool pinned_to(int cpu) {
+    if (cpu < 0 || cpu >= CPU_SETSIZE) {
+        errno = EINVAL;
+        return false;
+    }
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(static_cast<size_t>(cpu), &set);
-    if (::sched_setaffinity(0, sizeof set, &set) != 0) std::perror("cannot pin to a processor");
+    return ::sched_setaffinity(0, sizeof set, &set) == 0;
+}
+}  // namespace
+
+void pin_to(int cpu) {
+    if (!pinned_to(cpu)) std::perror("cannot pin to a processor");
+}
+
+bool may_run_on(int cpu) {
+    bool may = false;
+    std::thread([&] { may = pinned_to(cpu); }).join();  // of a thread of its own: this one keeps its processors
+    return may;
 }
 
 }  // namespace viaduct::measure

@@ -26,5 +26,7 @@ std::string machine_text();  // "AMD EPYC, Linux 6.18"
 std::string date_text();     // "2026-11-21 11:00 UTC"
 
 void pin_to(int cpu);
+// Whether this process may be pinned there.
+bool may_run_on(int cpu);
 
 }  // namespace viaduct::measure

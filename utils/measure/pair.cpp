@@ -43,7 +43,7 @@ void await_word(const std::atomic<uint64_t>& word, uint64_t wanted) {
     while (word.load(std::memory_order_acquire) != wanted) cpu_pause();
 }
 
-void linger(int64_t ns) {
+void spin_for(int64_t ns) {
     const int64_t end = now_ns() + ns;
     while (now_ns() < end) cpu_pause();
 }
@@ -92,10 +92,7 @@ Pair Pair::split(size_t arena_bytes, int first_cpu, int second_cpu) {
     return pair;
 }
 
-Pair::Pair(Pair&& other) noexcept {
-    std::memcpy(static_cast<void*>(this), &other, sizeof *this);
-    other.shared_ = nullptr;
-}
+Pair::Pair(Pair&& other) noexcept : Pair(static_cast<const Pair&>(other)) { other.shared_ = nullptr; }
 
 Pair::~Pair() {
     if (shared_ == nullptr) return;

@@ -57,6 +57,7 @@ public:
 
 private:
     Pair() = default;
+    Pair(const Pair&) = default;
     // Whether the follower has ended, or, with `wait`, once it has. The system tells its status once; it is
     // kept.
     bool follower_ended(bool wait);
@@ -76,7 +77,7 @@ private:
 };
 
 // Keeps the processor for so long: the other side sleeps by then.
-void linger(int64_t ns);
+void spin_for(int64_t ns);
 inline constexpr int64_t kUntilAsleep = 200'000;
 
 // A word that the other side polls: spins with one pause between looks (measured to be better than none).

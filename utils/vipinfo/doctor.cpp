@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// See doctor.hpp.
 #include "utils/vipinfo/doctor.hpp"
 
 #include <fcntl.h>
@@ -19,12 +20,15 @@
 #include <fstream>
 
 #include "core/agent/name_holder.hpp"
+#include "core/config/config.hpp"
 #include "core/config/config_text.hpp"
 #include "core/config/tuning.hpp"
 #include "core/process/cpu_quota.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 
 namespace viaduct::vipinfo {
+
+using namespace tools;
 
 namespace {
 
@@ -324,9 +328,31 @@ void nics(const Inventory& all, std::vector<Finding>& out) {
     }
 }
 
+// The NIC that a message is to go through. A name of a provider that offers no such NIC would open the default one, and
+// nothing would have been tried.
+void message(const Inventory& all, const std::string& device, std::vector<Finding>& out) {
+    const std::string provider = provider_named_by(device);
+    const bool named_by_user = Config::load().nic_of_alias(device) != nullptr;
+    if (provider.empty() || named_by_user || !all.agent_error.empty()) return out.push_back(try_message(device));
+    for (const NicInfo& nic : all.nics) {
+        const std::string name(text_of(nic.name));
+        if (name == device || (device == provider && text_of(nic.provider) == provider))
+            return out.push_back(try_message(name));
+    }
+    Finding finding{Verdict::problem, "message", fmt::format("provider {} offers no NIC {}", provider, device),
+                    fmt::format("see viaduct-{}(7)", provider)};
+    if (device == provider) finding.finding = fmt::format("provider {} offers no NIC", provider);
+    for (const RejectedNic& nic : all.rejected) {
+        if (nic.provider != provider) continue;
+        finding.finding += fmt::format(" ({}: {})", nic.name, nic.reason);
+        if (!nic.cure.empty()) finding.cure = nic.cure;
+    }
+    out.push_back(finding);
+}
+
 }  // namespace
 
-std::vector<Finding> examine(const Inventory& all, const std::string& device) {
+std::vector<Finding> check_host(const Inventory& all, const std::string& device) {
     std::vector<Finding> out{kernel(),     shared_memory(), barrier(),       process_watch(), cross_copy(),
                              open_files(), mappings(),      locked_memory(), processors(),    measurements()};
     for (const std::string& problem : all.config_problems) {
@@ -340,7 +366,7 @@ std::vector<Finding> examine(const Inventory& all, const std::string& device) {
     agents_name(all, out);
     nics(all, out);
     socket_buffers(all, out);
-    out.push_back(try_message(device));
+    message(all, device, out);
     return out;
 }
 

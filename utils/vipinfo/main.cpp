@@ -2,16 +2,18 @@
 // vipinfo: which NICs there are, what they can do, why others cannot be used, and what stands in the way.
 // Wiring only.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 
 #include "core/config/paths.hpp"
+#include "utils/common/output.hpp"
+#include "utils/doctor/examine.hpp"
 #include "utils/vipinfo/render.hpp"
 
 namespace {
 
 using namespace viaduct;
+using namespace viaduct::tools;
 using namespace viaduct::vipinfo;
 
 // Exit codes; documented in vipinfo(1).
@@ -35,11 +37,19 @@ int show_name(const std::string& name, bool as_json, bool attributes) {
 }
 
 int show_doctor(const std::string& device, bool as_json) {
-    const std::vector<Finding> findings = examine(take_inventory(), device);
-    print(as_json ? json(findings) : text(findings));
-    const bool ill = std::any_of(findings.begin(), findings.end(),
-                                 [](const Finding& f) { return f.verdict == Verdict::problem; });
-    return ill ? kProblem : kWell;
+    const std::vector<Finding> findings = check_host(take_inventory(), device);
+    print(as_json ? json(findings) : text_of(findings));
+    return has_problem(findings) ? kProblem : kWell;
+}
+
+// What is not known as the name of a NIC, or of a provider that may offer none, is a host's.
+bool is_host(const std::string& name) {
+    if (!provider_named_by(name).empty()) return false;
+    if (name.find_first_of("/:") != std::string::npos || Config::load().nic_of_alias(name) != nullptr) return false;
+    NicInfo nic;
+    std::string why;
+    const bool opens = resolve_name(name, &nic, &why) == Status::ok;
+    return opens ? !why.empty() : doctor::is_known_host(name);
 }
 
 int show_inventory(const View& view, bool as_json) {
@@ -51,22 +61,21 @@ int show_inventory(const View& view, bool as_json) {
     return kNoAgent;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int tool(int argc, char** argv) {
     CLI::App app{"Shows the NICs a VIA program can open, what they can do, and why others cannot be used."};
     std::string name;
-    bool as_json = false, doctor = false, everything = false;
+    bool as_json = false, examine_all = false, everything = false;
     View view;
     app.add_option("NAME", name,
-                   "show which NIC VipOpenNic(NAME) would open; with --doctor: send the message through it");
+                   "show which NIC VipOpenNic(NAME) would open; with --doctor: send the message through it, or, of "
+                   "another host, look for what keeps it and this one apart");
     app.add_flag("-v,--verbose", view.attributes, "every attribute of every NIC");
     app.add_flag("-p,--providers", view.providers, "providers considered, and why some were rejected");
     app.add_flag("-s,--settings", view.settings, "every setting in force and where it comes from");
     app.add_flag("-l,--links", view.links, "network links of this host");
     app.add_flag("-a,--all", everything, "all of the above");
     app.add_flag("-j,--json", as_json, "JSON instead of text");
-    app.add_flag("--doctor", doctor,
+    app.add_flag("--doctor", examine_all,
                  "check limits, permissions and versions, send one message; each problem with its cure");
     app.set_version_flag("--version", std::string("vipinfo (Viaduct) ") + kVersion);
     try {
@@ -76,7 +85,8 @@ int main(int argc, char** argv) {
     }
     if (everything) view = {true, true, true, true};
     try {
-        if (doctor) return show_doctor(name.empty() ? "/dev/via_lo" : name, as_json);
+        if (examine_all && !name.empty() && is_host(name)) return doctor::tell_examination("vipinfo", name, as_json);
+        if (examine_all) return show_doctor(name.empty() ? "/dev/via_lo" : name, as_json);
         if (!name.empty()) return show_name(name, as_json, view.attributes);
         return show_inventory(view, as_json);
     } catch (const std::exception& error) {
@@ -84,3 +94,7 @@ int main(int argc, char** argv) {
         return kProblem;
     }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return viaduct::tools::finish("vipinfo", tool(argc, argv)); }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "utils/vipinfo/doctor.hpp"
-#include "utils/vipinfo/inventory.hpp"
+#include "utils/common/inventory.hpp"
 
 namespace viaduct::vipinfo {
 
@@ -17,11 +17,10 @@ struct View {
     bool links = false;
 };
 
-std::string text(const Inventory&, const View&);
-std::string json(const Inventory&, const View&);
+std::string text(const tools::Inventory&, const View&);
+std::string json(const tools::Inventory&, const View&);
 
-std::string text(const std::vector<Finding>&);
-std::string json(const std::vector<Finding>&);
+std::string json(const std::vector<tools::Finding>&);
 
 std::string text_of_nic(const NicInfo&, bool attributes, bool is_default);
 // `note`: why it is opened though nothing is known of the name; empty: it is known.

@@ -5,9 +5,13 @@
 
 namespace viaduct::vipinfo {
 
+using namespace tools;
+
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr char kNicSchema[] = "viaduct/vipinfo-nic/1";
 
 ordered_json limit(const OperationLimit& l) {
     return {{"max_bytes", l.max_bytes},
@@ -58,17 +62,17 @@ std::string print(const ordered_json& what) {
 }  // namespace
 
 std::string json_of_nic(const std::string& name, const NicInfo& nic, const std::string& note) {
-    ordered_json out = {{"asked", name}, {"opens", nic_object(nic, false)}};
+    ordered_json out = {{"schema", kNicSchema}, {"asked", name}, {"opens", nic_object(nic, false)}};
     if (!note.empty()) out["unknown"] = note;
     return print(out);
 }
 
 std::string json_of_failure(const std::string& name, const std::string& why) {
-    return print({{"asked", name}, {"opens", nullptr}, {"error", why}});
+    return print({{"schema", kNicSchema}, {"asked", name}, {"opens", nullptr}, {"error", why}});
 }
 
 std::string json(const Inventory& all, const View& view) {
-    ordered_json out;
+    ordered_json out = {{"schema", "viaduct/vipinfo/1"}};
     out["agent"] = {{"address", all.agent_address}, {"origin", all.agent_origin},
                     {"version", all.agent_version}, {"pid", all.agent_pid},
                     {"protocol", all.protocol},     {"error", all.agent_error}};
@@ -111,19 +115,9 @@ std::string json(const Inventory& all, const View& view) {
 }
 
 std::string json(const std::vector<Finding>& findings) {
-    ordered_json out;
-    out["findings"] = ordered_json::array();
-    bool problem = false;
-    for (const Finding& f : findings) {
-        const char* verdict = f.verdict == Verdict::ok     ? "ok"
-                              : f.verdict == Verdict::note ? "note"
-                                                           : "problem";
-        out["findings"].push_back(
-            {{"verdict", verdict}, {"subject", f.subject}, {"finding", f.finding}, {"cure", f.cure}});
-        problem = problem || f.verdict == Verdict::problem;
-    }
-    out["healthy"] = !problem;
-    return print(out);
+    return print({{"schema", "viaduct/vipinfo-doctor/1"},
+                  {"findings", json_of(findings, false)},
+                  {"healthy", !has_problem(findings)}});
 }
 
 }  // namespace viaduct::vipinfo

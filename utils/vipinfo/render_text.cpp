@@ -9,6 +9,8 @@
 
 namespace viaduct::vipinfo {
 
+using namespace tools;
+
 namespace {
 
 std::string levels(uint16_t mask) {
@@ -135,21 +137,6 @@ std::string text(const Inventory& all, const View& view) {
     if (view.providers) providers_text(out, all);
     if (view.settings) settings_text(out, all);
     if (view.links) links_text(out, all);
-    return out;
-}
-
-std::string text(const std::vector<Finding>& findings) {
-    std::string out;
-    for (const Finding& f : findings) {
-        const char* mark = f.verdict == Verdict::ok     ? "ok     "
-                           : f.verdict == Verdict::note ? "note   "
-                                                        : "PROBLEM";
-        out += fmt::format("{} {:<20} {}\n", mark, f.subject, f.finding);
-        if (!f.cure.empty() && f.verdict != Verdict::ok) out += fmt::format("{:>28} {}\n", "cure:", f.cure);
-    }
-    const auto problems = std::count_if(findings.begin(), findings.end(),
-                                        [](const Finding& f) { return f.verdict == Verdict::problem; });
-    out += problems == 0 ? "all well\n" : fmt::format("{} problem{}\n", problems, problems == 1 ? "" : "s");
     return out;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// The last check of vipinfo --doctor: see try_message in doctor.hpp.
 #include <fmt/format.h>
 #include <viaduct/ext.h>
 
@@ -9,6 +10,8 @@
 #include "utils/vipinfo/doctor.hpp"
 
 namespace viaduct::vipinfo {
+
+using namespace tools;
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "utils/common/html.hpp"
 #include "utils/vipperf/sizes.hpp"
 
 namespace viaduct::vipperf {
@@ -42,11 +43,11 @@ public:
 
     std::string draw() {
         out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", kWidth, kHeight,
-                           escaped(options_.title));
+                           tools::escaped(options_.title));
         grid_of_sizes();
         options_.logarithmic ? grid_of_decades() : grid_of_steps();
         out_ += fmt::format("<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>\n", kLeft - 8, kTop - 6,
-                            escaped(options_.unit));
+                            tools::escaped(options_.unit));
         for (const Curve& c : curves_) curve(c);
         names();
         return out_ + "</svg>\n";
@@ -76,7 +77,7 @@ private:
     }
 
     void grid_of_sizes() {
-        const double powers = std::log2(static_cast<double>(most_size_ / least_size_));
+        const double powers = std::log2(static_cast<double>(most_size_)) - std::log2(static_cast<double>(least_size_));
         const int every = powers > 11 ? 2 : 1;
         int n = 0;
         for (uint64_t bytes = least_size_; bytes <= most_size_; bytes *= 2, ++n) {
@@ -122,8 +123,8 @@ private:
             out_ += fmt::format(
                 "<circle class=\"dot {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>{}, {}: {} "
                 "{}</title></circle>\n",
-                colour, x_of(bytes), y_of(value), escaped(c.name), size_text(bytes), options_.label(value),
-                escaped(options_.unit));
+                colour, x_of(bytes), y_of(value), tools::escaped(c.name), size_text(bytes), options_.label(value),
+                tools::escaped(options_.unit));
         }
         names_.push_back({y_of(c.points.back().second), x_of(c.points.back().first), c.name, colour});
     }
@@ -146,7 +147,7 @@ private:
             out_ += fmt::format("<path class=\"lead {}\" d=\"M{:.1f},{:.1f} L{:.1f},{:.1f}\"/>", n.colour,
                                 n.x + 5, n.y, x - 4, n.at);
             out_ += fmt::format("<text class=\"name {}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", n.colour, x,
-                                n.at + 4, escaped(n.text));
+                                n.at + 4, tools::escaped(n.text));
         }
     }
 
@@ -170,29 +171,6 @@ std::string svg_of(const ChartOptions& options, const std::vector<Curve>& curves
     const bool any =
         std::any_of(curves.begin(), curves.end(), [](const Curve& c) { return !c.points.empty(); });
     return any ? Drawing(options, curves).draw() : "";
-}
-
-std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-            case '&':
-                out += "&amp;";
-                break;
-            case '<':
-                out += "&lt;";
-                break;
-            case '>':
-                out += "&gt;";
-                break;
-            case '"':
-                out += "&quot;";
-                break;
-            default:
-                out += c;
-        }
-    }
-    return out;
 }
 
 }  // namespace viaduct::vipperf

@@ -22,6 +22,5 @@ struct ChartOptions {
 };
 
 std::string svg_of(const ChartOptions&, const std::vector<Curve>&);
-std::string escaped(const std::string&);
 
 }  // namespace viaduct::vipperf

@@ -63,7 +63,7 @@ public:
 
 private:
     struct Both {
-        Taken here;
+        Measured here;
         Answer there;
     };
     Both run(const Run&);

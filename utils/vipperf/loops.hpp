@@ -8,14 +8,14 @@
 
 namespace viaduct::vipperf {
 
-struct Taken {
+struct Measured {
     double ns = 0;                // the whole, without warm-up
     double share = 1;             // of a processor that this thread had meanwhile
     std::vector<double> each_ns;  // of a stamped latency run: one round trip (RDMA read: one read) each
     double peak_ns = 0;  // bandwidth: ns per message in the best tenth; 0: tenths are too short to tell
 };
 
-Taken measure(Bundle&, const Run&, bool leader);
+Measured measure(Bundle&, const Run&, bool leader);
 
 // Ticks of the cheapest clock there is; what one is worth is found out around each run.
 uint64_t ticks();

@@ -6,16 +6,20 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 
 #include "core/config/paths.hpp"
 #include "utils/common/error.hpp"
 #include "utils/common/nic.hpp"
+#include "utils/common/output.hpp"
 #include "utils/common/stop.hpp"
 #include "utils/measure/limits.hpp"
+#include "utils/measure/machine.hpp"
 #include "utils/vipperf/client.hpp"
 #include "utils/vipperf/report.hpp"
 #include "utils/vipperf/server.hpp"
@@ -142,6 +146,14 @@ void make_report(const Arguments& a, Client& client) {
     print(a.as_json ? report_json(options, series) : report_text(options, series));
 }
 
+// Minutes of measuring are not for a page that cannot be written.
+void require_place_for(const std::string& page) {
+    const std::string folder = std::filesystem::path(page).parent_path();
+    if (std::filesystem::is_directory(page)) throw tools::ToolError("cannot write " + page + ": it is a folder");
+    const char* const place = ::access(page.c_str(), F_OK) == 0 ? page.c_str() : folder.empty() ? "." : folder.c_str();
+    if (::access(place, W_OK) != 0) throw tools::ToolError("cannot write " + page + ": " + std::strerror(errno));
+}
+
 void lead(const Arguments& a, measure::Pair* pair) {
     ClientOptions options;
     options.device = a.device.empty() ? tools::device_toward(a.host) : a.device;
@@ -150,7 +162,10 @@ void lead(const Arguments& a, measure::Pair* pair) {
     options.connect_wait_ms = a.connect_wait_ms;
     options.iterations = a.iterations;
     options.pair = pair;
-    if (!a.report.empty()) options.sample_ns = 8e6;
+    if (!a.report.empty()) {
+        options.sample_ns = 8e6;
+        require_place_for(a.report);
+    }
     Client client(options);
     a.report.empty() ? run_tests(a, client) : make_report(a, client);
 }
@@ -208,6 +223,8 @@ void check_arguments(const Arguments& a) {
     if (two ? !a.cpus.empty() && a.cpus.size() != 2 : a.cpus.size() > 1)
         wrong("--cpu takes one processor, with --self or --tune two");
     if (a.tune && a.cpus.size() == 2 && a.cpus[0] == a.cpus[1]) wrong("--tune needs two processors");
+    for (const int cpu : a.cpus)
+        if (!measure::may_run_on(cpu)) throw tools::ToolError(fmt::format("cannot run on processor {}", cpu));
     if (!a.server) {
         tests_of(a);
         bytes_of(a);
@@ -270,9 +287,7 @@ int run(const Arguments& a) {
     return tools::kExitWell;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int tool(int argc, char** argv) {
     CLI::App app{"Measures latency, bandwidth and message rate of a NIC as VIPL programs see it."};
     Arguments arguments;
     add_options(app, arguments);
@@ -292,3 +307,7 @@ int main(int argc, char** argv) {
         return tools::kExitProblem;
     }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return viaduct::tools::finish("vipperf", tool(argc, argv)); }

@@ -9,7 +9,7 @@ namespace viaduct::vipperf {
 namespace {
 
 constexpr size_t kTenths = 10;  // see stream.cpp
-// What is under way at once must not matter: that many messages can be posted at no time at all.
+// The messages under way at once must not matter: that many messages can be posted in no time.
 constexpr uint64_t kLeastTenth = 4 * Bundle::kSends;
 
 double least_step(const std::vector<uint64_t>& stamps) {
@@ -28,7 +28,7 @@ uint64_t ticks() {
 #endif
 }
 
-Taken measure(Bundle& bundle, const Run& run, bool leader) {
+Measured measure(Bundle& bundle, const Run& run, bool leader) {
     const bool latency = run.kind == Kind::latency;
     std::vector<uint64_t> stamps;
     stamps.reserve(latency && run.stamped != 0 ? run.iterations + 1 : kTenths + 2);
@@ -43,15 +43,15 @@ Taken measure(Bundle& bundle, const Run& run, bool leader) {
     const uint64_t last_tick = ticks();
     const int64_t ended = now_ns();
 
-    Taken taken;
+    Measured taken;
     taken.ns = static_cast<double>(ended - began);
     taken.share = (measure::thread_seconds() - used) * 1e9 / std::max(taken.ns, 1.0);
     const double ns_per_tick = taken.ns / static_cast<double>(std::max<uint64_t>(last_tick - first_tick, 1));
     if (latency) {
         for (size_t i = 1; i < stamps.size(); ++i)
             taken.each_ns.push_back(static_cast<double>(stamps[i] - stamps[i - 1]) * ns_per_tick);
-    } else if (run.iterations / kTenths >= kLeastTenth && stamps.size() > 1) {
-        taken.peak_ns = least_step(stamps) * ns_per_tick / static_cast<double>(run.iterations / kTenths);
+    } else if (const auto tenth = run.iterations / kTenths; tenth >= kLeastTenth && stamps.size() > 1) {
+        taken.peak_ns = least_step(stamps) * ns_per_tick / static_cast<double>(tenth);
     }
     bundle.reap_all();
     return taken;

@@ -117,11 +117,11 @@ double Series::median_at(Distance d, uint64_t bytes) const {
 }
 
 std::vector<Series> take_report(Client& client, ReportOptions& options,
-                                const std::function<void(const std::string&)>& told) {
+                                const std::function<void(const std::string&)>& on_line) {
     options.with_limits = client.pair();
     std::vector<Series> all = all_series(client, options);
     for (int round = 1; round <= options.rounds && !tools::stopped(); ++round) {
-        told(fmt::format("round {} of {}", round, options.rounds));
+        on_line(fmt::format("round {} of {}", round, options.rounds));
         for (const uint64_t bytes : options.sizes) {
             for (Series& series : all) {
                 if (!tools::stopped()) take_sample(client, series, bytes);
@@ -132,7 +132,7 @@ std::vector<Series> take_report(Client& client, ReportOptions& options,
     return all;
 }
 
-const Series* yardstick(const std::vector<Series>& all, Chart chart) {
+const Series* reference(const std::vector<Series>& all, Chart chart) {
     for (const Series& s : all) {
         if (s.is_limit && s.chart == chart) return &s;
     }

@@ -44,10 +44,10 @@ struct ReportOptions {
     bool with_limits = false;
 };
 
-std::vector<Series> take_report(Client&, ReportOptions&, const std::function<void(const std::string&)>& told);
+std::vector<Series> take_report(Client&, ReportOptions&, const std::function<void(const std::string&)>& on_line);
 
 // The series that others of its chart are compared with; nullptr when limits could not be measured.
-const Series* yardstick(const std::vector<Series>&, Chart);
+const Series* reference(const std::vector<Series>&, Chart);
 bool any_at(const std::vector<Series>&, measure::Distance);
 std::string title_of(measure::Distance, const ReportOptions&);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/config/paths.hpp"
+#include "utils/common/html.hpp"
 #include "utils/vipperf/chart.hpp"
 #include "utils/vipperf/report.hpp"
 #include "utils/vipperf/sizes.hpp"
@@ -97,16 +98,16 @@ std::vector<uint64_t> sizes_at(const ReportOptions& options, const std::vector<S
     return sizes;
 }
 
-// Medians, and below each how often the yardstick it is.
+// Medians, and below each how often the reference it is.
 std::string table_of(const ReportOptions& options, const std::vector<Series>& all, Chart chart, Distance d) {
-    const Series* by = yardstick(all, chart);
+    const Series* by = reference(all, chart);
     const std::vector<uint64_t> sizes = sizes_at(options, all, chart, d);
     std::string out = "<div class=\"scroll\"><table><tr><th></th>";
     for (const uint64_t bytes : sizes) out += "<th>" + size_text(bytes) + "</th>";
     out += "</tr>\n";
     for (const Series& s : all) {
         if (s.chart != chart || s.samples[static_cast<size_t>(d)].empty()) continue;
-        out += fmt::format("<tr{}><td>{}{}</td>", s.is_limit ? " class=\"limit\"" : "", escaped(s.name),
+        out += fmt::format("<tr{}><td>{}{}</td>", s.is_limit ? " class=\"limit\"" : "", tools::escaped(s.name),
                            s.disturbed != 0 ? " *" : "");
         for (const uint64_t bytes : sizes) {
             const double value = s.median_at(d, bytes);
@@ -132,7 +133,7 @@ std::string message_rates(const ReportOptions& options, const std::vector<Series
         if (s.chart != Chart::bandwidth || s.samples[static_cast<size_t>(d)].empty() ||
             s.name.starts_with("limit: memcpy"))
             continue;
-        out += fmt::format("<tr{}><td>{}</td>", s.is_limit ? " class=\"limit\"" : "", escaped(s.name));
+        out += fmt::format("<tr{}><td>{}</td>", s.is_limit ? " class=\"limit\"" : "", tools::escaped(s.name));
         for (const uint64_t bytes : small) {
             const double value = s.median_at(d, bytes);
             out += value > 0 ? fmt::format("<td>{:.1f}</td>", value * 1000 / static_cast<double>(bytes))
@@ -148,7 +149,7 @@ std::string section(const ReportOptions& options, const std::vector<Series>& all
     out += "<h3>Latency: half a round trip (RDMA read: the whole)</h3>\n";
     out += svg_of({"latency by size", "", true, time_label}, curves_of(all, Chart::latency, d, nullptr));
     out += table_of(options, all, Chart::latency, d);
-    if (const Series* by = yardstick(all, Chart::latency); by != nullptr) {
+    if (const Series* by = reference(all, Chart::latency); by != nullptr) {
         out += "<h3>The same, as a multiple of the limit “put into the other's cache”</h3>\n";
         out += svg_of({"ratio to the limit", "×", true, digits}, curves_of(all, Chart::latency, d, by));
     }
@@ -168,7 +169,7 @@ std::string spreads(const ReportOptions& options) {
         "<th>50 %</th><th>90 %</th><th>99 %</th><th>99.9 %</th><th>most</th><th>mean</th></tr>\n";
     for (const ReportOptions::Spread& s : options.spreads) {
         const tools::Summary& us = s.latency.us;
-        out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td>", escaped(s.name),
+        out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td>", tools::escaped(s.name),
                            size_text(s.latency.bytes), s.latency.iterations);
         for (const double value : {us.least, us.p50, us.p90, us.p99, us.p999, us.most, us.mean})
             out += fmt::format("<td>{:.3f}</td>", value);
@@ -184,8 +185,8 @@ std::string html_of(const ReportOptions& options, const std::vector<Series>& all
     std::string out = fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
         "content=\"width=device-width\"><title>vipperf: {} {}</title><style>{}</style></head><body>\n",
-        escaped(h.nic), escaped(h.date), kStyle);
-    out += fmt::format("<h1>{} as VIPL programs see it</h1>\n<dl>", escaped(h.nic));
+        tools::escaped(h.nic), tools::escaped(h.date), kStyle);
+    out += fmt::format("<h1>{} as VIPL programs see it</h1>\n<dl>", tools::escaped(h.nic));
     const std::pair<const char*, std::string> facts[] = {
         {"Measured", h.date + " by vipperf " + kVersion},
         {"Machine", h.machine},
@@ -194,7 +195,7 @@ std::string html_of(const ReportOptions& options, const std::vector<Series>& all
         {"Rounds", fmt::format("{}, medians shown; all series and limits in turns", options.rounds)},
     };
     for (const auto& [name, value] : facts)
-        out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escaped(value));
+        out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, tools::escaped(value));
     out += "</dl>\n";
     if (options.with_limits)
         out +=

@@ -18,11 +18,11 @@ using nlohmann::ordered_json;
 constexpr Distance kAll[] = {Distance::near, Distance::far, Distance::remote};
 
 std::string table(const ReportOptions& options, const std::vector<Series>& all, Chart chart, Distance d) {
-    const Series* by = yardstick(all, chart);
+    const Series* by = reference(all, chart);
     std::string out =
         fmt::format("\n{}, {}\n{:<36}", chart == Chart::latency ? "latency, ns" : "bandwidth, GB/s",
                     title_of(d, options), "");
-    for (const uint64_t bytes : options.sizes) out += fmt::format("{:>16}", size_text(bytes));
+    for (const uint64_t bytes : options.sizes) out += fmt::format("{:>20}", size_text(bytes));
     out += "\n";
     for (const Series& s : all) {
         if (s.chart != chart || s.samples[static_cast<size_t>(d)].empty()) continue;
@@ -30,13 +30,14 @@ std::string table(const ReportOptions& options, const std::vector<Series>& all, 
         for (const uint64_t bytes : options.sizes) {
             const double value = s.median_at(d, bytes);
             const double unit = by != nullptr && by != &s ? by->median_at(d, bytes) : 0;
-            const std::string ratio = unit > 0 && value > 0 ? fmt::format("{:.2f}x", value / unit) : "";
-            out += value > 0 ? fmt::format("{:>9.{}f}{:>7}", value,
+            const int digits = value < 1000 * unit ? 2 : 0;
+            const std::string ratio = unit > 0 && value > 0 ? fmt::format("{:.{}f}x", value / unit, digits) : "";
+            out += value > 0 ? fmt::format("{:>11.{}f} {:>8}", value,
                                            value < 10     ? 2
                                            : value < 1000 ? 1
                                                           : 0,
                                            ratio)
-                             : fmt::format("{:>16}", "");
+                             : fmt::format("{:>20}", "");
         }
         out += s.disturbed != 0 ? "  disturbed\n" : "\n";
     }
@@ -59,7 +60,8 @@ std::string report_text(const ReportOptions& options, const std::vector<Series>&
 
 std::string report_json(const ReportOptions& options, const std::vector<Series>& all) {
     const Heading& h = options.heading;
-    ordered_json out = {{"tool", "vipperf"},  {"version", kVersion},    {"machine", h.machine},
+    ordered_json out = {{"schema", "viaduct/vipperf-report/1"},
+                        {"tool", "vipperf"},  {"version", kVersion},    {"machine", h.machine},
                         {"date", h.date},     {"nic", h.nic},           {"local", h.local},
                         {"remote", h.remote}, {"reliability", h.level}, {"rounds", options.rounds}};
     out["series"] = ordered_json::array();

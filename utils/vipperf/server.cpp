@@ -27,7 +27,7 @@ public:
 
     void run() {
         Command command;
-        while (next(&command) && command.what != Command::What::end) obey(command);
+        while (next(&command) && command.what != Command::What::end) run_command(command);
     }
 
 private:
@@ -39,7 +39,7 @@ private:
         return false;
     }
 
-    void obey(const Command& command) {
+    void run_command(const Command& command) {
         switch (command.what) {
             case Command::What::setup:
                 return set_up(command.plan);
@@ -96,7 +96,7 @@ private:
         if (!why.empty()) return control_.send(trouble(why));
         control_.send(Answer{});  // ready
         Answer answer;
-        const Taken taken = measure(bundle, run, false);
+        const Measured taken = measure(bundle, run, false);
         answer.ns = taken.ns;
         answer.share = taken.share;
         answer.peak_ns = taken.peak_ns;
@@ -109,43 +109,43 @@ private:
     std::vector<std::unique_ptr<Bundle>> bundles_;
 };
 
-// Where clients of one NIC come in.
-struct Door {
+// Where clients connect on one NIC.
+struct Listener {
     std::string device;
     std::unique_ptr<Control> control;
 };
 
-using Told = std::function<void(const std::string&)>;
+using LineCallback = std::function<void(const std::string&)>;
 
-// A NIC at which nothing can be waited for is left out, if there is another one.
-std::vector<Door> open_doors(const ServerOptions& options, const Told& told) {
-    std::vector<Door> doors;
+// A NIC at which no client can be waited for is left out, if there is another one.
+std::vector<Listener> open_listeners(const ServerOptions& options, const LineCallback& on_line) {
+    std::vector<Listener> listeners;
     for (const std::string& device : options.devices) {
         try {
-            doors.push_back({device, std::make_unique<Control>(device)});
+            listeners.push_back({device, std::make_unique<Control>(device)});
         } catch (const tools::ToolError& error) {
-            if (doors.empty() && device == options.devices.back()) throw;
-            told(fmt::format("not serving on {}: {}", device, error.what()));
+            if (listeners.empty() && device == options.devices.back()) throw;
+            on_line(fmt::format("not serving on {}: {}", device, error.what()));
             continue;
         }
-        tools::Nic& nic = doors.back().control->nic();
-        told(fmt::format("serving on {} {}, discriminator {}", nic.name(), tools::text_of(nic.local("").head),
-                         options.discriminator));
+        tools::Nic& nic = listeners.back().control->nic();
+        on_line(fmt::format("serving on {} {}, discriminator {}", nic.name(), tools::text_of(nic.local("").head),
+                            options.discriminator));
     }
-    return doors;
+    return listeners;
 }
 
-// The door by which a client has come; null: the server was stopped.
-Door* await_client(const ServerOptions& options, std::vector<Door>& doors, const Told& told) {
-    while (!tools::stopped() && !doors.empty()) {
-        const auto slice = static_cast<VIP_ULONG>(kSliceMs / doors.size());
-        for (size_t i = 0; i < doors.size() && !tools::stopped(); ++i) {
+// The listener at which a client has come; null: the server was stopped.
+Listener* await_client(const ServerOptions& options, std::vector<Listener>& listeners, const LineCallback& on_line) {
+    while (!tools::stopped() && !listeners.empty()) {
+        const auto slice = static_cast<VIP_ULONG>(kSliceMs / listeners.size());
+        for (size_t i = 0; i < listeners.size() && !tools::stopped(); ++i) {
             try {
-                if (doors[i].control->accept(options.discriminator, slice)) return &doors[i];
+                if (listeners[i].control->accept(options.discriminator, slice)) return &listeners[i];
             } catch (const tools::ToolError& error) {
-                if (doors.size() == 1) throw;
-                told(fmt::format("not serving on {} any more: {}", doors[i].device, error.what()));
-                doors.erase(doors.begin() + static_cast<std::ptrdiff_t>(i));
+                if (listeners.size() == 1) throw;
+                on_line(fmt::format("not serving on {} any more: {}", listeners[i].device, error.what()));
+                listeners.erase(listeners.begin() + static_cast<std::ptrdiff_t>(i));
                 break;
             }
         }
@@ -155,20 +155,20 @@ Door* await_client(const ServerOptions& options, std::vector<Door>& doors, const
 
 }  // namespace
 
-void serve(const ServerOptions& options, const Told& told) {
-    std::vector<Door> doors = open_doors(options, told);
-    while (Door* const door = await_client(options, doors, told)) {
-        told(fmt::format("{} has come", door->control->peer()));
+void serve(const ServerOptions& options, const LineCallback& on_line) {
+    std::vector<Listener> listeners = open_listeners(options, on_line);
+    while (Listener* const listener = await_client(options, listeners, on_line)) {
+        on_line(fmt::format("{} has come", listener->control->peer()));
         try {
-            Session(options, door->device, *door->control).run();
-            told(fmt::format("{} has left", door->control->peer()));
+            Session(options, listener->device, *listener->control).run();
+            on_line(fmt::format("{} has left", listener->control->peer()));
         } catch (const tools::ToolError& error) {
             if (options.once) throw;
-            told(fmt::format("{} has left: {}", door->control->peer(), error.what()));
+            on_line(fmt::format("{} has left: {}", listener->control->peer(), error.what()));
         }
         if (options.once) return;
-        door->control.reset();  // a VI for the next client
-        door->control = std::make_unique<Control>(door->device);
+        listener->control.reset();  // a VI for the next client
+        listener->control = std::make_unique<Control>(listener->device);
     }
 }
 

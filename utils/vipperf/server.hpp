@@ -18,6 +18,6 @@ struct ServerOptions {
     measure::Pair* pair = nullptr;
 };
 
-void serve(const ServerOptions&, const std::function<void(const std::string&)>& told);
+void serve(const ServerOptions&, const std::function<void(const std::string&)>& on_line);
 
 }  // namespace viaduct::vipperf

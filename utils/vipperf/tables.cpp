@@ -85,7 +85,8 @@ std::string row_text(const Bandwidth& b) {
 }
 
 std::string json_of(const Heading& h, const std::vector<Result>& results) {
-    ordered_json out = {{"tool", "vipperf"},    {"version", kVersion}, {"machine", h.machine},
+    ordered_json out = {{"schema", "viaduct/vipperf/1"},
+                        {"tool", "vipperf"},    {"version", kVersion}, {"machine", h.machine},
                         {"date", h.date},       {"nic", h.nic},        {"local", h.local},
                         {"remote", h.remote},   {"vis", h.vis},        {"reliability", h.level},
                         {"checked", h.checked}, {"mapped", h.mapped}};

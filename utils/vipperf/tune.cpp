@@ -36,27 +36,27 @@ constexpr double kSampleNs = 4e6;
 constexpr double kGain = 0.05;  // by which a method has to be better than one that needs less of the system
 constexpr int kMostRounds = 3;  // times the rounds asked for, while others keep the processors busy
 constexpr int64_t kMostNs =
-    30'000'000'000;               // and no longer: a way takes a quarter of a second where it is quiet
+    30'000'000'000;               // and no longer: a method takes a quarter of a second where it is quiet
 constexpr uint64_t kFrom = 4097;  // what goes through the ring in several pieces at all
 // A message that is pulled is sent when the receiver has looked, one in the ring at once. Those that are
 // short beside the ring are left there, whatever is faster while both sides look all the time.
 constexpr uint64_t kLeastPull = 64 << 10;
 
-// A way as the settings of the NIC that make it the only one.
-struct Way {
+// A method as the settings of the NIC that make it the only one.
+struct Method {
     const char* name;
     uint32_t block_bytes;
     bool streaming;
     bool pulled;
 };
-constexpr std::array<Way, 7> kWays = {{{"blocks of 16 KiB", 16 << 10, false, false},
+constexpr std::array<Method, 7> kMethods = {{{"blocks of 16 KiB", 16 << 10, false, false},
                                        {"past the caches", 16 << 10, true, false},
                                        {"blocks of 8 KiB", 8 << 10, false, false},
                                        {"past the caches", 8 << 10, true, false},
                                        {"blocks of 64 KiB", 64 << 10, false, false},
                                        {"past the caches", 64 << 10, true, false},
                                        {"pulled by the receiver", 16 << 10, false, true}}};
-constexpr size_t kPulled = kWays.size() - 1;
+constexpr size_t kPulled = kMethods.size() - 1;
 
 // ns of one message, by size and kind; infinite where another thread had a processor.
 using Samples = std::array<double, kCells>;
@@ -65,11 +65,11 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
 // In a process of its own: libvipl reads its settings once.
-void measure_here(const TuneOptions& options, const Way& way, int out) {
+void measure_here(const TuneOptions& options, const Method& method, int out) {
     set("VIADUCT_TUNING", "off");
-    set("VIADUCT_PARAMNET_BLOCK_BYTES", std::to_string(way.block_bytes));
-    set("VIADUCT_PARAMNET_STREAM_FROM", way.streaming ? std::to_string(kFrom) : "0");
-    set("VIADUCT_PARAMNET_PULL_FROM", way.pulled ? std::to_string(kFrom) : "0");
+    set("VIADUCT_PARAMNET_BLOCK_BYTES", std::to_string(method.block_bytes));
+    set("VIADUCT_PARAMNET_STREAM_FROM", method.streaming ? std::to_string(kFrom) : "0");
+    set("VIADUCT_PARAMNET_PULL_FROM", method.pulled ? std::to_string(kFrom) : "0");
     const std::string discriminator = "vipperf-tune-" + std::to_string(::getpid());
     measure::Pair pair = measure::Pair::split(measure::kArenaBytes, options.cpus[0], options.cpus[1]);
     try {
@@ -106,7 +106,7 @@ void measure_here(const TuneOptions& options, const Way& way, int out) {
     }
 }
 
-Samples measured(const TuneOptions& options, const Way& way) {
+Samples measure_method(const TuneOptions& options, const Method& method) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw tools::ToolError("no pipe");
     const Fd in(ends[0]);
@@ -114,7 +114,7 @@ Samples measured(const TuneOptions& options, const Way& way) {
     const pid_t child = ::fork();
     if (child < 0) throw tools::ToolError("no process");
     if (child == 0) {
-        measure_here(options, way, out.get());
+        measure_here(options, method, out.get());
         std::exit(tools::kExitWell);
     }
     out.reset();
@@ -127,7 +127,7 @@ Samples measured(const TuneOptions& options, const Way& way) {
     return samples;
 }
 
-using Table = std::array<Samples, kWays.size()>;
+using Table = std::array<Samples, kMethods.size()>;
 
 bool is_whole(const Table& table) {
     return std::all_of(table.begin(), table.end(), [](const Samples& samples) {
@@ -136,19 +136,19 @@ bool is_whole(const Table& table) {
 }
 
 // The least of all rounds: what disturbs a measurement makes it longer.
-Table take_table(const TuneOptions& options, const std::function<void(const std::string&)>& told) {
+Table take_table(const TuneOptions& options, const std::function<void(const std::string&)>& on_line) {
     Table table;
     for (Samples& samples : table) samples.fill(kNone);
     const int64_t begin = now_ns();
     bool in_time = true;
     for (int round = 1; round <= options.rounds * kMostRounds && in_time; ++round) {
         if (round > options.rounds && is_whole(table)) break;
-        told(fmt::format("round {} of {}", round, std::max(round, options.rounds)));
-        for (size_t way = 0; way < kWays.size() && in_time; ++way) {
+        on_line(fmt::format("round {} of {}", round, std::max(round, options.rounds)));
+        for (size_t method = 0; method < kMethods.size() && in_time; ++method) {
             if (tools::stopped()) throw tools::ToolError("stopped; nothing was kept");
-            const Samples samples = measured(options, kWays[way]);
+            const Samples samples = measure_method(options, kMethods[method]);
             for (size_t cell = 0; cell < kCells; ++cell)
-                table[way][cell] = std::min(table[way][cell], samples[cell]);
+                table[method][cell] = std::min(table[method][cell], samples[cell]);
             in_time = now_ns() - begin < kMostNs * std::max(options.rounds, 5) / 5;
         }
     }
@@ -174,18 +174,18 @@ struct Choice {
     uint64_t pull_from = 0;
 };
 
-// Two ways, plain and past the caches, for each size of blocks; the first one stays unless another is clearly
-// better. Then what the receiver fetches faster than the best of them.
+// Plain stores and streaming stores, for each size of blocks: the first method stays unless another is clearly better.
+// Then the lengths from which the receiver fetches faster than the best of them.
 Choice choose(const Table& table) {
     Choice choice;
     std::vector<Cost> best;
-    for (size_t way = 0; way < kPulled; way += 2) {
-        const std::vector<Cost> plain = costs_of(table[way]), streaming = costs_of(table[way + 1]);
+    for (size_t method = 0; method < kPulled; method += 2) {
+        const std::vector<Cost> plain = costs_of(table[method]), streaming = costs_of(table[method + 1]);
         const uint64_t from = measure::crossover(plain, streaming, kGain).from;
         std::vector<Cost> costs = measure::joined(plain, streaming, from);
         if (!best.empty() && measure::quotient_of(costs, best) > 1 - kGain) continue;
         best = std::move(costs);
-        choice.block_bytes = kWays[way].block_bytes;
+        choice.block_bytes = kMethods[method].block_bytes;
         choice.stream_from = from;
     }
     std::vector<Cost> pulled = costs_of(table[kPulled]);
@@ -195,19 +195,19 @@ Choice choose(const Table& table) {
     return choice;
 }
 
-// Latency in microseconds and the stream in GB/s of each way, by size.
+// Latency in microseconds and the stream in GB/s of each method, by size.
 std::vector<std::string> table_text(const Table& table) {
     std::vector<std::string> lines;
     std::string head = fmt::format("{:<36}", "us, GB/s");
     for (const uint64_t bytes : kSizes) head += fmt::format("{:>16}", fmt::format("{} KiB", bytes >> 10));
     lines.push_back(head);
-    for (size_t way = 0; way < kWays.size(); ++way) {
-        std::string name = kWays[way].name;
-        if (kWays[way].streaming)
-            name = fmt::format("blocks of {} KiB {}", kWays[way].block_bytes >> 10, name);
+    for (size_t method = 0; method < kMethods.size(); ++method) {
+        std::string name = kMethods[method].name;
+        if (kMethods[method].streaming)
+            name = fmt::format("blocks of {} KiB {}", kMethods[method].block_bytes >> 10, name);
         std::string line = fmt::format("{:<36}", name);
         for (size_t size = 0; size < kSizes.size(); ++size) {
-            const double latency = table[way][2 * size], stream = table[way][2 * size + 1];
+            const double latency = table[method][2 * size], stream = table[method][2 * size + 1];
             line += fmt::format("{:>16}", fmt::format("{:.2f}, {:.1f}", latency / 1000,
                                                       static_cast<double>(kSizes[size]) / stream));
         }
@@ -224,26 +224,26 @@ std::vector<FileSetting> settings_of(const Choice& choice) {
 
 }  // namespace
 
-void tune(const TuneOptions& options, const std::function<void(const std::string&)>& told) {
+void tune(const TuneOptions& options, const std::function<void(const std::string&)>& on_line) {
     const std::string path = own_tuning_path();
     if (path.empty())
         throw tools::ToolError("nowhere to keep it: there is no home folder, or VIADUCT_TUNING is off");
     if (options.if_needed) {
         if (const Tuning there = load_tuning(); there.state == Tuning::State::valid) {
-            told(fmt::format("{} was measured on this machine, {}", there.path, there.measured));
+            on_line(fmt::format("{} was measured on this machine, {}", there.path, there.measured));
             return;
         }
     }
-    const Table table = take_table(options, told);
+    const Table table = take_table(options, on_line);
     const std::vector<FileSetting> settings = settings_of(choose(table));
     std::vector<std::string> notes = table_text(table);
     const std::string text = tuning_text(this_machine(), measure::date_text(), settings, notes);
     if (const std::string why = write_tuning(path, text); !why.empty())
         throw tools::ToolError(fmt::format("cannot write {}: {}", path, why));
-    for (const std::string& line : notes) told(line);
+    for (const std::string& line : notes) on_line(line);
     for (const FileSetting& s : settings)
-        told(fmt::format("{}.{} = {}{}", s.section, s.key, s.text, s.text == "0" ? " (never)" : ""));
-    told("kept in " + path);
+        on_line(fmt::format("{}.{} = {}{}", s.section, s.key, s.text, s.text == "0" ? " (never)" : ""));
+    on_line("kept in " + path);
 }
 
 }  // namespace viaduct::vipperf

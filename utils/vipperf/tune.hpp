@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// vipperf --tune: by which way of the default NIC messages of ordinary memory are fastest on this machine,
-// measured with the NIC itself and kept for every program (core/config/tuning.hpp).
+// vipperf --tune: by which method of the default NIC messages of ordinary memory are fastest on this machine, measured
+// with the NIC itself and kept for every program (core/config/tuning.hpp).
 #pragma once
 
 #include <functional>
@@ -16,6 +16,6 @@ struct TuneOptions {
 };
 
 // Measures, writes the file, tells what it has found. Throws ToolError; nothing is kept then.
-void tune(const TuneOptions&, const std::function<void(const std::string&)>& told);
+void tune(const TuneOptions&, const std::function<void(const std::string&)>& on_line);
 
 }  // namespace viaduct::vipperf

@@ -11,14 +11,16 @@
 #include "core/config/paths.hpp"
 #include "utils/common/error.hpp"
 #include "utils/common/nic.hpp"
+#include "utils/common/output.hpp"
 #include "utils/common/statistics.hpp"
 #include "utils/common/stop.hpp"
-#include "utils/vipping/ping.hpp"
+#include "utils/doctor/examine.hpp"
+#include "utils/vipping/server.hpp"
 
 namespace {
 
 using namespace viaduct;
-using namespace viaduct::vipping;
+using namespace viaduct::messages;
 
 void print(const std::string& line) {
     std::fputs((line + "\n").c_str(), stdout);
@@ -44,7 +46,8 @@ void print_summary(const Options& options, const Outcome& o) {
 
 void print_json(const Options& options, const Outcome& o) {
     const tools::Summary s = tools::summarise(o.round_trips_us);
-    nlohmann::ordered_json out = {{"tool", "vipping"},
+    nlohmann::ordered_json out = {{"schema", "viaduct/vipping/1"},
+                                  {"tool", "vipping"},
                                   {"version", kVersion},
                                   {"nic", o.nic},
                                   {"local", o.local},
@@ -88,29 +91,24 @@ int run_client(const Options& options, bool as_json, bool quiet) {
 }
 
 int run_server(const Options& options, bool quiet) {
-    serve(options, [quiet](const std::string& line) {
+    vipping::serve(options, [quiet](const std::string& line) {
         if (!quiet) print("vipping: " + line);
     });
     return tools::kExitWell;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    CLI::App app{
-        "Sends messages over a VI to a server of its own kind and shows how long each takes there and back."};
+int tool(int argc, char** argv) {
+    CLI::App app{"Sends messages over a VI to a server of its own kind and shows how long each takes there and back."};
     Options options;
     bool server = false, as_json = false, quiet = false;
-    options.discriminator = "vipping";
-    options.level = "delivery";
     app.add_option("HOST", options.host, "name or address of the server's host; none: the NIC itself");
     app.add_flag("-s,--server", server, "answer clients until stopped");
     app.add_flag("-1,--once", options.once, "server: end when the first client has left");
-    app.add_option("-d,--device", options.device, "the NIC, as VipOpenNic takes it; none: the NIC that reaches HOST, "
-                                                "or for a server the default one and those of names.far_provider");
-    app.add_option("-D,--discriminator", options.discriminator, "which server on that host")
-        ->capture_default_str();
-    app.add_option("-c,--count", options.count, "stop after so many messages")->check(CLI::PositiveNumber);
+    app.add_option("-d,--device", options.device,
+                   "the NIC, as VipOpenNic takes it; none: the NIC that reaches HOST, "
+                   "or for a server the default one and those of names.far_provider");
+    app.add_option("-D,--discriminator", options.discriminator, "which server on that host")->capture_default_str();
+    app.add_option("-c,--count", options.count, "stop after so many messages")->check(CLI::Range(1, 2'000'000'000));
     app.add_option("-i,--interval", options.interval_s, "seconds from one message to the next")
         ->check(CLI::Range(0.0, 3600.0))
         ->capture_default_str();
@@ -128,18 +126,23 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_flag("-f,--flood", options.flood, "send the next as soon as the answer is there");
     app.add_flag("-p,--poll", options.poll, "poll for the answer instead of sleeping");
+    app.add_flag("--doctor", options.doctor,
+                 "look for what keeps this host and HOST apart, from both ends; server: answer those who do");
     app.add_flag("-q,--quiet", quiet, "the summary only");
     app.add_flag("-j,--json", as_json, "the summary as JSON");
     app.set_version_flag("--version", std::string("vipping (Viaduct) ") + kVersion);
     try {
         app.parse(argc, argv);
         if (server && !options.host.empty()) throw CLI::ValidationError("a server takes no HOST");
+        if (options.doctor && !server && options.host.empty()) throw CLI::ValidationError("--doctor needs a HOST");
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? tools::kExitWell : tools::kExitUsage;
     }
     tools::catch_stop();
     try {
-        return server ? run_server(options, quiet) : run_client(options, as_json, quiet);
+        if (server) return run_server(options, quiet);
+        if (options.doctor) return doctor::tell_examination("vipping", options.host, as_json);
+        return run_client(options, as_json, quiet);
     } catch (const tools::ToolError& error) {
         std::fprintf(stderr, "vipping: %s\n", error.what());
         return error.code();
@@ -148,3 +151,7 @@ int main(int argc, char** argv) {
         return tools::kExitProblem;
     }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return viaduct::tools::finish("vipping", tool(argc, argv)); }

@@ -40,6 +40,11 @@ std::string oldest_text(const QueueView& q) {
     return fmt::format("#{} {}{}", q.oldest, age_text(q.waiting_s), q.asleep ? " z" : "");
 }
 
+std::string life_text(const ProcessView& p) {
+    if (p.ended_s >= 0) return fmt::format("ended {} ago, was {} old", age_text(p.ended_s), age_text(p.running_s));
+    return fmt::format("{} old, {} VI{}", age_text(p.running_s), p.vis.size(), p.vis.size() == 1 ? "" : "s");
+}
+
 std::string fitted(std::string line, size_t columns) {
     if (columns != 0 && line.size() > columns) line.resize(columns);
     return line + "\n";
@@ -90,9 +95,7 @@ ordered_json queue_json(const QueueView& q) {
 std::string text(const std::vector<ProcessView>& processes, const View& view) {
     std::string out;
     for (const ProcessView& p : processes) {
-        out += fitted(fmt::format("{} {}  libvipl {}, {} old, {} VI{}", p.pid, p.program, p.library,
-                                  age_text(p.running_s), p.vis.size(), p.vis.size() == 1 ? "" : "s"),
-                      view.columns);
+        out += fitted(fmt::format("{} {}  libvipl {}, {}", p.pid, p.program, p.library, life_text(p)), view.columns);
         const std::string counters = list_of(p.counters, view.counters);
         if (!counters.empty()) out += fitted("  " + counters, view.columns);
         if (!p.vis.empty())
@@ -111,12 +114,13 @@ std::string text(const std::vector<ProcessView>& processes, const View& view) {
 }
 
 std::string json(const std::vector<ProcessView>& processes) {
-    ordered_json out = {{"processes", ordered_json::array()}};
+    ordered_json out = {{"schema", "viaduct/vipstat/1"}, {"processes", ordered_json::array()}};
     for (const ProcessView& p : processes) {
         ordered_json one = {{"pid", p.pid},
                             {"program", p.program},
                             {"library", p.library},
                             {"running_s", p.running_s},
+                            {"ended_s", or_null(p.ended_s)},
                             {"counters", object_of(p.counters)},
                             {"vis", ordered_json::array()}};
         for (const ViView& v : p.vis) {

@@ -16,5 +16,9 @@ struct View {
 
 std::string text(const std::vector<ProcessView>&, const View&);
 std::string json(const std::vector<ProcessView>&);
+// Of those that run.
+std::string prometheus(std::vector<ProcessView>);
+// A page for a browser, which asks for /json again and again.
+std::string page();
 
 }  // namespace viaduct::vipstat

@@ -63,7 +63,7 @@ QueueView Watch::queue(const Values& vi, const std::string& prefix, int64_t now,
     const auto fetched = static_cast<uint32_t>(number_of(vi, prefix + "fetched"));
     q.posted = posted;
     q.completed = completed;
-    // Read while they move: a difference below zero is a moment's illusion.
+    // The positions are read while they change: a difference below zero is an artefact of that.
     q.outstanding = static_cast<uint32_t>(std::max<int32_t>(static_cast<int32_t>(posted - completed), 0));
     q.unfetched = static_cast<uint32_t>(std::max<int32_t>(static_cast<int32_t>(completed - fetched), 0));
     q.oldest = completed;

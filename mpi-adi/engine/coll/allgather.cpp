@@ -2,7 +2,8 @@
 // Each process' share to all: by doubling what each has while that is little, round a ring when it is much.
 #include <algorithm>
 
-#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/check/check.hpp"
+#include "mpi-adi/engine/coll/node_coll.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
@@ -79,11 +80,17 @@ void allgather_across(Schedule& s, Items in, Shares out) {
 }  // namespace
 
 void allgather(Schedule& s, Items in, Shares out) {
+    if (checking::on) checking::describe_allgather(s, in, out);
     if (s.comm().inter) {
         allgather_across(s, in, out);
-    } else {
-        allgather_within(s, in, out);
+        return;
     }
+    const size_t most = is_crowd(s.comm()) ? NodeSegment::large(s.size()) : NodeSegment::kSmall;
+    const bool fits = !out.varying && out.count * out.type->size <= MPI_Count(most);
+    if (NodeColl* const node = fits ? node_of(s) : nullptr)
+        s.note(node_allgather(*node, in, out));
+    else
+        allgather_within(s, in, out);
 }
 
 }  // namespace viaduct::mpi::coll

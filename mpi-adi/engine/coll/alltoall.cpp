@@ -2,7 +2,8 @@
 // A share from each process to each. All pairs at once, but only so many at a time that queues stay short.
 #include <algorithm>
 
-#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/check/check.hpp"
+#include "mpi-adi/engine/coll/node_coll.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
@@ -84,7 +85,14 @@ void in_place(Schedule& s, Count count, At at, Type type) {
 }  // namespace
 
 void alltoall(Schedule& s, Shares in, Shares out) {
+    if (checking::on) checking::describe_alltoall(s, in, out);
     Communicator& comm = s.comm();
+    const bool fits = !comm.inter && is_crowd(comm) && !in.varying && !out.varying &&
+                      out.count * out.type->size <= MPI_Count(NodeSegment::large(comm.size)) / comm.size;
+    if (NodeColl* const node = fits ? node_of(s) : nullptr) {
+        s.note(node_alltoall(*node, in, out));
+        return;
+    }
     if (in.in_place()) {
         in_place(s, [&](int r) { return out.count_of(r); }, [&](int r) { return out.at(r); },
                  [&](int) -> const Datatype& { return *out.type; });
@@ -111,6 +119,7 @@ void alltoall(Schedule& s, Shares in, Shares out) {
 }
 
 void alltoallw(Schedule& s, TypedShares in, TypedShares out) {
+    if (checking::on) checking::describe_alltoallw(s, in, out);
     Communicator& comm = s.comm();
     if (in.in_place()) {
         in_place(s, [&](int r) { return out.counts[size_t(r)]; }, [&](int r) { return out.at(r); },

@@ -5,13 +5,13 @@
 // they go to sleep.)
 #include <cstring>
 
-#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/coll/node_coll.hpp"
+#include "mpi-adi/engine/coll/reduce_order.hpp"
 #include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
 
-constexpr size_t kAtOnceBytes = 256;
 constexpr int kFew = static_cast<int>(kMostSwaps) + 1;
 
 // Between two, one message each is one round already.
@@ -35,8 +35,8 @@ int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Coun
     return error;
 }
 
-// A short message each way. Ours is on its way before we get ready for the other one, which takes us as long as a fifth
-// of the way takes a message.
+// A short message each way. Ours is sent before this process prepares for the other one: preparing takes a fifth of the
+// time that a message takes.
 int swap_bytes(Comm& comm, int tag, int to, void* out, int from, void* in, uint64_t bytes) {
     if (send_now(comm, Channel::collective, to, tag, out, bytes)) [[likely]]
         return recv_bytes(comm, Channel::collective, from, tag, in, bytes, MPI_STATUS_IGNORE);
@@ -60,6 +60,9 @@ int allreduce_by_doubling(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Co
 
 int barrier_at_once(Communicator& comm) {
     const int tag = comm.next_tag();
+    int failed = MPI_SUCCESS;
+    if (NodeColl* const node = node_coll(comm, tag, &failed)) return node_barrier(*node);
+    if (robust::is_loss(failed)) return failed;
     const auto ahead = [&](int step) { return (comm.rank + step) % comm.size; };
     const auto behind = [&](int step) { return (comm.rank - step + comm.size) % comm.size; };
     if (is_few(comm)) {
@@ -78,16 +81,23 @@ int barrier_at_once(Communicator& comm) {
 
 bool allreduce_at_once(Communicator& comm, const void* in, void* out, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                        int* error) {
-    const bool power_of_two = (comm.size & (comm.size - 1)) == 0;
-    if (comm.inter || (!is_few(comm) && !power_of_two) || count <= 0 || count > static_cast<MPI_Count>(kAtOnceBytes) ||
-        in == nullptr || out == nullptr || out == MPI_IN_PLACE || in == out)
-        return false;
+    if (comm.inter || in == nullptr || out == nullptr || out == MPI_IN_PLACE || in == out) return false;
     const Datatype* type = type_of(datatype);
     const Operator* found = op_of(op);
-    if (type == nullptr || !type->builtin || !type->contiguous || type->true_lb != 0 || type->extent() != type->size ||
-        type->size == 0 || found == nullptr || !found->is_builtin())
+    if (type == nullptr || !type->builtin || found == nullptr) return false;
+    const NodeReduction what = node_reduction(comm, count, *type, *found, kMostNodeBytes);
+    if (NodeColl* const node = what.loop != nullptr ? node_coll(comm, comm.collective_tag, error) : nullptr) {
+        (void)comm.next_tag();
+        if (in != MPI_IN_PLACE) std::memcpy(out, in, size_t(count) * what.item);
+        *error = node_allreduce(*node, out, count, what);
+        return true;
+    }
+    if (robust::is_loss(*error)) return true;
+    const bool power_of_two = (comm.size & (comm.size - 1)) == 0;
+    if ((!is_few(comm) && !power_of_two) || !type->contiguous || type->true_lb != 0 || type->extent() != type->size ||
+        type->size == 0 || !found->is_builtin() || count <= 0 || count > MPI_Count(kAtOnceBytes))
         return false;
-    const auto bytes = static_cast<uint64_t>(count * type->size);
+    const auto bytes = uint64_t(count * type->size);
     const OpLoop loop = op_loop(op, *type);
     if (bytes > kAtOnceBytes || loop == nullptr) return false;
     if (in != MPI_IN_PLACE) std::memcpy(out, in, bytes);

@@ -2,7 +2,8 @@
 // Barrier and broadcast.
 #include <algorithm>
 
-#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/check/check.hpp"
+#include "mpi-adi/engine/coll/node_coll.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
@@ -98,9 +99,13 @@ void bcast_within(Schedule& s, Items items, int root) {
 }
 
 void barrier(Schedule& s) {
+    if (checking::on) checking::describe(s);
     Communicator& comm = s.comm();
     if (!comm.inter) {
-        barrier_within(s);
+        if (NodeColl* const node = node_of(s))
+            s.note(node_barrier(*node));
+        else
+            barrier_within(s);
         return;
     }
     // All here, then a word between the first ones of both sides, then all here again.
@@ -118,9 +123,15 @@ void barrier(Schedule& s) {
 }
 
 void bcast(Schedule& s, Items items, int root) {
+    if (checking::on) checking::describe_bcast(s, items, root);
     Communicator& comm = s.comm();
     if (!comm.inter) {
-        bcast_within(s, items, root);
+        int error = MPI_SUCCESS;
+        NodeColl* const node = is_crowd(comm) ? node_of(s) : nullptr;
+        if (node != nullptr && node_bcast(*node, items, root, &error))
+            s.note(error);
+        else
+            bcast_within(s, items, root);
     } else if (root == MPI_ROOT) {
         s.send(items.base, items.count, *items.type, 0);
     } else if (root != MPI_PROC_NULL) {

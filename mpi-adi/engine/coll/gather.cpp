@@ -2,7 +2,8 @@
 // Gather and scatter: up and down a binomial tree for small shares, straight for large or unequal ones.
 #include <algorithm>
 
-#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/check/check.hpp"
+#include "mpi-adi/engine/coll/node_coll.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
@@ -97,6 +98,11 @@ void scatter_straight(Schedule& s, Shares in, Items out, int root) {
 void gather_within(Schedule& s, Items in, Shares out, int root) {
     const bool at_root = s.rank() == root;
     const MPI_Count share = at_root ? out.count * out.type->size : in.count * in.type->size;
+    const bool fits = is_crowd(s.comm()) && !out.varying && share <= MPI_Count(NodeSegment::large(s.size()));
+    if (NodeColl* const node = fits ? node_of(s) : nullptr) {
+        s.note(node_gather(*node, in, out, root));
+        return;
+    }
     if (!small(s, share, out.varying)) {
         gather_straight(s, in, out, root);
         return;
@@ -116,6 +122,11 @@ void gather_within(Schedule& s, Items in, Shares out, int root) {
 void scatter_within(Schedule& s, Shares in, Items out, int root) {
     const bool at_root = s.rank() == root;
     const MPI_Count share = at_root ? in.count * in.type->size : out.count * out.type->size;
+    const bool fits = is_crowd(s.comm()) && !in.varying && share <= MPI_Count(NodeSegment::large(s.size())) / s.size();
+    if (NodeColl* const node = fits ? node_of(s) : nullptr) {
+        s.note(node_scatter(*node, in, out, root));
+        return;
+    }
     if (!small(s, share, in.varying)) {
         scatter_straight(s, in, out, root);
         return;
@@ -138,6 +149,7 @@ void scatter_within(Schedule& s, Shares in, Items out, int root) {
 }  // namespace
 
 void gather(Schedule& s, Items in, Shares out, int root) {
+    if (checking::on) checking::describe_gather(s, in, out, root);
     Communicator& comm = s.comm();
     if (!comm.inter) {
         gather_within(s, in, out, root);
@@ -151,6 +163,7 @@ void gather(Schedule& s, Items in, Shares out, int root) {
 }
 
 void scatter(Schedule& s, Shares in, Items out, int root) {
+    if (checking::on) checking::describe_scatter(s, in, out, root);
     Communicator& comm = s.comm();
     if (!comm.inter) {
         scatter_within(s, in, out, root);

@@ -4,21 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/check/check.hpp"
+#include "mpi-adi/engine/coll/node_coll.hpp"
+#include "mpi-adi/engine/coll/reduce_order.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
-
-// From here on it pays that each process reduces a part only.
-constexpr MPI_Count kHalvingBytes = 32 << 10;
-
-int power_below(int n) {
-    int p = 1;
-    while (p * 2 <= n) {
-        p *= 2;
-    }
-    return p;
-}
 
 // Where the own contribution lies when `out` may be the input as well.
 const void* input(const void* in, const void* out) { return in == MPI_IN_PLACE ? out : in; }
@@ -62,9 +53,6 @@ void unfold(Schedule& s, char* inout, MPI_Count count, const Datatype& type, int
         s.round();
     }
 }
-
-// The rank in the communicator of a rank among the active ones after fold().
-int unfolded(int rank, int excess) { return rank < excess ? rank * 2 + 1 : rank + excess; }
 
 void recursive_doubling(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op,
                         int me, int all, int excess) {
@@ -141,7 +129,7 @@ void allreduce_within(Schedule& s, void* buffer, MPI_Count count, const Datatype
     const int excess = s.size() - all;
     int me = fold(s, inout, other, count, type, op, excess);
     if (me >= 0) {
-        bool halve = op.commutative && op.is_builtin() && count >= all && count * type.size >= kHalvingBytes;
+        bool halve = op.commutative && op.is_builtin() && count >= all && size_t(count * type.size) >= kHalvingBytes;
         (halve ? halve_and_double : recursive_doubling)(s, inout, other, count, type, op, me, all, excess);
     }
     unfold(s, inout, count, type, excess);
@@ -180,6 +168,7 @@ void reduce_within(Schedule& s, void* buffer, MPI_Count count, const Datatype& t
 }
 
 void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, int root) {
+    if (checking::on) checking::describe_reduction(s, count, type, op, root);
     Communicator& comm = s.comm();
     if (comm.inter) {
         if (root == MPI_ROOT) {
@@ -193,6 +182,11 @@ void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datat
                 s.send(mine, count, type, root);
             }
         }
+        return;
+    }
+    const NodeReduction here = node_reduction(comm, count, type, op, NodeSegment::large(comm.size));
+    if (NodeColl* const node = here.loop != nullptr ? node_of(s) : nullptr) {
+        s.note(node_reduce(*node, input(in, out), out, count, here, root));
         return;
     }
     if (comm.rank == root) {
@@ -211,8 +205,15 @@ void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datat
 }
 
 void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op) {
+    if (checking::on) checking::describe_reduction(s, count, type, op);
     Communicator& comm = s.comm();
     if (!comm.inter) {
+        const NodeReduction here = node_reduction(comm, count, type, op, kMostNodeBytes);
+        if (NodeColl* const node = here.loop != nullptr ? node_of(s) : nullptr) {
+            if (in != MPI_IN_PLACE) std::memcpy(out, in, size_t(count) * here.item);
+            s.note(node_allreduce(*node, out, count, here));
+            return;
+        }
         if (in != MPI_IN_PLACE) {
             s.copy(in, count, type, out, count, type);
         }
@@ -266,6 +267,7 @@ void reduce_then_scatter(Schedule& s, const void* in, void* out, const Numbers& 
 
 void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& counts, const Datatype& type,
                     Operator& op) {
+    if (checking::on) checking::describe_reduce_scatter(s, counts, type, op);
     Communicator& comm = s.comm();
     std::vector<MPI_Aint> begins;
     MPI_Count total = 0;
@@ -291,7 +293,7 @@ void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& count
         return;
     }
     const void* from = input(in, out);
-    if (op.commutative && total * type.size >= kHalvingBytes) {
+    if (op.commutative && size_t(total * type.size) >= kHalvingBytes) {
         reduce_scatter_pairwise(s, static_cast<const char*>(from), static_cast<char*>(out), counts, begins, type, op);
     } else {
         reduce_then_scatter(s, from, out, counts, begins, total, type, op);
@@ -301,6 +303,7 @@ void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& count
 // After round k a process has the reduction over the 2^(k+1) ranks up to itself; what comes from lower ranks goes
 // before the prefix as well.
 void scan(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, bool exclusive) {
+    if (checking::on) checking::describe_reduction(s, count, type, op);
     const int rank = s.rank();
     const int size = s.size();
     char* known = own_copy(s, input(in, out), count, type);  // of the ranks around, up to this one

@@ -29,6 +29,11 @@ class Schedule final : public Activity {
     int rank() const { return messages_->rank; }
     int size() const { return messages_->size; }
 
+    // Of a blocking call: what fills it may do all at once, and note the error.
+    void will_block() { blocks_ = true; }
+    bool blocks() const { return blocks_; }
+    void note(int error) { error_ = error_ ? error_ : error; }
+
     // Steps. Peers are ranks of the communicator messages go through, or MPI_PROC_NULL.
     void send(const void* buffer, MPI_Count count, const Datatype& type, int peer);
     void recv(void* buffer, MPI_Count count, const Datatype& type, int peer);
@@ -76,7 +81,6 @@ class Schedule final : public Activity {
     };
 
     [[nodiscard]] int local(const Step& step);
-    void note(int error) { error_ = error_ ? error_ : error; }
     Payload payload(const Step& step) const;
     Request* begin(const Step& step);
     [[nodiscard]] int check_whole(const Step& step, const MPI_Status& status, int error);
@@ -87,6 +91,7 @@ class Schedule final : public Activity {
     int tag_;
     int error_ = MPI_SUCCESS;
     bool broken_ = false;  // what was to be passed on has not come
+    bool blocks_ = false;
     size_t at_ = 0;
     // The steps of most operations lie in the schedule itself.
     static constexpr size_t kOwnSteps = 16;

@@ -12,7 +12,7 @@
 
 namespace viaduct::mpi {
 
-// Gives the other root a text and takes its; an MPI error class. Both call it.
+// Gives the other root a text and takes its text; an MPI error class. Both roots call it.
 using SwapTexts = std::function<int(const std::string& mine, std::string* theirs)>;
 
 struct RootLink {

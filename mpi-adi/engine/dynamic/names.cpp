@@ -13,7 +13,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "core/shm/fd.hpp"
+#include "core/process/never_destroyed.hpp"
+#include "core/shm/kept_fd.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
@@ -26,7 +27,7 @@ using Answer = rte::Runtime::Answer;
 constexpr size_t kLongestFile = 64 * 1024;
 constexpr int kAttempts = 16;
 
-std::map<std::string, Fd> published_files;  // by service
+NeverDestroyed<std::map<std::string, KeptFd>> published_files;  // by service
 
 std::string hex_of(const std::string& text) {
     static constexpr char kDigits[] = "0123456789abcdef";
@@ -78,17 +79,18 @@ int publish_in_file(const std::string& service, const std::string& port) {
             ::unlink(path.c_str());
             return MPI_ERR_SERVICE;
         }
-        published_files[service] = std::move(file);
+        (*published_files)[service] = KeptFd(std::move(file));
         return MPI_SUCCESS;
     }
     return MPI_ERR_SERVICE;
 }
 
 int unpublish_file(const std::string& service) {
-    const auto found = published_files.find(service);
-    if (found == published_files.end()) return MPI_ERR_SERVICE;
-    ::unlink(file_of(service).c_str());
-    published_files.erase(found);
+    const auto found = published_files->find(service);
+    if (found == published_files->end()) return MPI_ERR_SERVICE;
+    // Where the program has closed the descriptor nothing is locked, and the file may be another process'.
+    if (is_still_there(found->second.ours(), file_of(service))) ::unlink(file_of(service).c_str());
+    published_files->erase(found);
     return MPI_SUCCESS;
 }
 

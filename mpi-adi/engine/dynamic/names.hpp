@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Names under which ports are published: by the launcher where it keeps names, else in files of a folder that only this
-// user may write to. CMPI_NAME_FOLDER asks for files, which jobs of several launchers share.
+// user may write to. CMPI_NAME_FOLDER selects files, which jobs of several launchers can share.
 #pragma once
 
 #include <string>

@@ -12,6 +12,8 @@
 #include <map>
 #include <memory>
 
+#include "core/process/never_destroyed.hpp"
+#include "core/shm/kept_fd.hpp"
 #include "mpi-adi/engine/dynamic/talk.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
@@ -112,22 +114,22 @@ struct Caller {
 
 struct Port {
     tcp::Key key;
-    std::vector<Fd> listeners;
+    std::vector<KeptFd> listeners;
     std::vector<Caller> callers;
     bool closed = false;
 
     void take_callers();
-    // 1: it has proven it, 0: more is to come, -1: it is not wanted.
+    // 1: the caller has proven that it knows the secret, 0: more is to come, -1: it is refused.
     int read_hello(Caller& caller) const;
     bool next(Contact* made);
 };
 
-std::map<std::string, std::shared_ptr<Port>> ports;
+NeverDestroyed<std::map<std::string, std::shared_ptr<Port>>> ports;
 
 void Port::take_callers() {
-    for (const Fd& listener : listeners) {
+    for (const KeptFd& listener : listeners) {
         while (callers.size() < kMostCallers) {
-            Fd fd(above_stdio(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+            Fd fd(above_stdio(::accept4(listener.ours(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
             if (!fd.valid()) break;
             Caller& caller = callers.emplace_back();
             caller.fd = std::move(fd);
@@ -161,17 +163,17 @@ bool Port::next(Contact* made) {
     take_callers();
     for (size_t i = 0; i < callers.size();) {
         Caller& one = callers[i];
-        const int heard = read_hello(one);
-        if (heard == 0 && one.until > Clock::now()) {
+        const int proven = read_hello(one);
+        if (proven == 0 && one.until > Clock::now()) {
             i++;
             continue;
         }
-        if (heard > 0) {
+        if (proven > 0) {
             made->socket = std::move(one.fd);
             made->secret = secret_of(key, one.call);
         }
         callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
-        if (heard > 0) return true;
+        if (proven > 0) return true;
     }
     return false;
 }
@@ -286,7 +288,7 @@ private:
 };
 
 // At an address of any free port.
-bool listen_at(tcp::Address& address, std::vector<Fd>* listeners) {
+bool listen_at(tcp::Address& address, std::vector<KeptFd>* listeners) {
     sockaddr_storage name;
     address.port = 0;
     socklen_t length = tcp::to_sockaddr(address, &name);
@@ -299,7 +301,7 @@ bool listen_at(tcp::Address& address, std::vector<Fd>* listeners) {
         return false;
     address.port = ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
                                                     : reinterpret_cast<sockaddr_in&>(name).sin_port);
-    listeners->push_back(std::move(fd));
+    listeners->push_back(KeptFd(std::move(fd)));
     return true;
 }
 
@@ -317,23 +319,23 @@ int open_port(std::string* name) {
         if (listen_at(address, &port->listeners)) said.addresses[said.count++] = address;
     if (said.count == 0) return MPI_ERR_OTHER;
     *name = text_of(said);
-    ports[*name] = std::move(port);
+    (*ports)[*name] = std::move(port);
     return MPI_SUCCESS;
 }
 
 int close_port(const std::string& name) {
-    const auto found = ports.find(name);
-    if (found == ports.end()) return MPI_ERR_PORT;
+    const auto found = ports->find(name);
+    if (found == ports->end()) return MPI_ERR_PORT;
     found->second->closed = true;
     found->second->listeners.clear();
     found->second->callers.clear();
-    ports.erase(found);
+    ports->erase(found);
     return MPI_SUCCESS;
 }
 
 int accept_call(const std::string& name, Contact* made) {
-    const auto found = ports.find(name);
-    if (found == ports.end()) return MPI_ERR_PORT;
+    const auto found = ports->find(name);
+    if (found == ports->end()) return MPI_ERR_PORT;
     const std::shared_ptr<Port> port = found->second;
     bool good = false;
     wait_for_socket([&] { return good || (good = port->next(made)) || port->closed; });

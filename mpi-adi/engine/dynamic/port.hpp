@@ -23,7 +23,7 @@ int open_port(std::string* name);
 // MPI_ERR_PORT: this process has no such port open. Calls that wait at it end.
 int close_port(const std::string& name);
 
-// The next caller at a port of this process, without limit of time.
+// Waits for the next caller at a port of this process, without limit of time.
 int accept_call(const std::string& name, Contact* made);
 // Calls at a port, until it is answered. MPI_ERR_PORT when it is closed, is no port, or does not answer in time.
 int call_port(const std::string& name, std::chrono::seconds limit, Contact* made);

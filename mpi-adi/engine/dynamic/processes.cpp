@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/card.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/engine.hpp"
@@ -32,9 +33,9 @@ struct OtherProcess {
 };
 
 // By process number, from the size of this job on.
-std::deque<OtherProcess> other_processes;
+NeverDestroyed<std::deque<OtherProcess>> other_processes;
 // Those that may be met again, by the number they have for all jobs.
-std::unordered_map<uint32_t, int> known_processes;
+NeverDestroyed<std::unordered_map<uint32_t, int>> known_processes;
 
 bool is_of_other_job(int process) { return process >= world().size; }
 
@@ -63,16 +64,16 @@ int find_process(const Introduction& one) {
         const bool same = one.job == engine.job->job() && one.rank == one.number - first;
         return same ? int(one.rank) : -2;
     }
-    const auto found = known_processes.find(one.number);
-    if (found == known_processes.end()) return -1;
+    const auto found = known_processes->find(one.number);
+    if (found == known_processes->end()) return -1;
     const int process = found->second;
-    if (other_processes[size_t(process - world().size)].job != one.job) return -2;
+    if ((*other_processes)[size_t(process - world().size)].job != one.job) return -2;
     return is_over(*world().processes[size_t(process)]) ? -1 : process;
 }
 
 int add_process(const Introduction& one, const JobSecret& secret) {
     const int number = int(engine.world.processes.size());
-    OtherProcess& other = other_processes.emplace_back(OtherProcess{one.job, secret});
+    OtherProcess& other = other_processes->emplace_back(OtherProcess{one.job, secret});
     process_t& process = engine.processes.emplace_back(process_t{});
     process.p_flags = MPIP_PROC_ROBUST;
     process.p_gid.pg_node = kOtherNodes | int(one.node);
@@ -93,7 +94,7 @@ int add_process(const Introduction& one, const JobSecret& secret) {
     engine.world.processes.push_back(&process);
     engine.world.nodes.push_back(process.p_gid.pg_node);
     engine.world.numbers.push_back(one.number);
-    known_processes[one.number] = number;
+    (*known_processes)[one.number] = number;
     return number;
 }
 

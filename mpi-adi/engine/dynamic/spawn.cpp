@@ -41,8 +41,8 @@ bool is_in_path(const std::string& path, const std::string& program) {
     return false;
 }
 
-// A launcher ends the whole job when a program cannot be started, so a program that is not there is not requested.
-// Elsewhere than on this host only the launcher can tell.
+// A launcher ends the whole job when a program cannot be started, so this process does not ask for a program that is
+// not there. On other hosts only the launcher can tell.
 bool may_be_started(const rte::Command& command) {
     if (engine.task.ti_nhosts > 1 || hint_of(command, "host") || hint_of(command, "hosts") ||
         hint_of(command, "hostfile"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes that this job starts: the launcher does it, and tells them the name of a port of the root's, at which
-// they call in MPI_Init. What follows is a meeting like any other.
+// Processes that this job starts. The launcher starts them and tells them the name of a port of the root, which they
+// call in MPI_Init. From there on it is a meeting like any other (meet.hpp).
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Accesses of one process. Writes go piece by piece: to read what lies between the pieces and write it back
-// would be quicker for small ones, and would undo what another process writes there meanwhile.
+// Accesses of one process. Writes go piece by piece. To read what lies between the pieces and write it back would be
+// faster for small pieces, but would undo what another process writes there meanwhile.
 #include "mpi-adi/engine/io/access.hpp"
 
 #include <algorithm>

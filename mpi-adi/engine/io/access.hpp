@@ -34,7 +34,7 @@ struct Access {
     int64_t end() const { return at + static_cast<int64_t>(memory.bytes()); }
 };
 
-// Does it all, by itself. An MPI error class; what was moved before an error counts.
+// Does the whole access in this process. An MPI error class; what was moved before an error counts.
 [[nodiscard]] int run_alone(Access& access);
 
 // Bytes of the file to be read into memory.

@@ -14,10 +14,10 @@
 namespace viaduct::mpi::io {
 namespace {
 
-// Pieces of this size are accessed by their own process as quickly: what is saved in calls is lost in copies.
+// Pieces of this size are accessed as fast by their own process: the copies cost what the fewer calls save.
 constexpr int64_t kLargePiece = 1 << 10;
 // Between hosts the file lies behind a network, where every access costs a message.
-constexpr int64_t kLargePieceAfar = 1 << 20;
+constexpr int64_t kLargePieceRemote = 1 << 20;
 // Aggregators' parts begin at multiples of this, so that no two write to one page.
 constexpr int64_t kAlignment = 4096;
 
@@ -139,7 +139,7 @@ bool Collective::worth_exchanging() const {
         interleaved |= i > 0 && busy[i].first < busy[i - 1].last;
         smallest = std::min(smallest, busy[i].piece_bytes);
     }
-    return interleaved && smallest < (several_hosts_ ? kLargePieceAfar : kLargePiece);
+    return interleaved && smallest < (several_hosts_ ? kLargePieceRemote : kLargePiece);
 }
 
 void Collective::divide() {

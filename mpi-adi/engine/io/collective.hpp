@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A collective access. Processes first tell each other where in the file they are busy. Where their pieces
-// lie between each other, some of them, the aggregators, each take a part of the file and go through it
-// window by window: the others send them what they have there, or request what they need from there, and the file
-// sees few large accesses. Otherwise each process does its own.
+// A collective access. The processes first tell each other which part of the file they access. Where their pieces
+// interleave, some of them, the aggregators, each take a part of the file and go through it window by window: the
+// others send them the data for that window, or request the data that they need from it, so that the file gets few
+// large accesses. Otherwise each process accesses the file itself.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace viaduct::mpi::io {
 
 class Collective {
 public:
-    // With an error, this process takes part with nothing, and gets it back at the end. `access` outlives
+    // With an error, this process takes part without data, and the error is its result at the end. `access` outlives
     // this.
     Collective(File& file, Access& access, int error, Job::Where where);
     ~Collective();

@@ -32,16 +32,20 @@ Errhandler*& default_handler() {
 
 const Datatype& plain_bytes() { return *type_of(MPI_BYTE); }
 
+bool is_whence(int whence) { return whence == MPI_SEEK_SET || whence == MPI_SEEK_CUR || whence == MPI_SEEK_END; }
+
 // The end of the file in etypes of the view; one that is there in part counts.
 int end_position(File& file, int64_t* etypes) {
     int64_t bytes = 0;
     if (const int error = file.storage->size(&bytes)) return error;
     const int64_t unit = std::max<int64_t>(file.view->etype_bytes(), 1);
-    *etypes = (file.view->bytes_before(bytes) + unit - 1) / unit;
+    const int64_t data = file.view->bytes_before(bytes);
+    *etypes = data / unit + (data % unit != 0 ? 1 : 0);
     return MPI_SUCCESS;
 }
 
 int target_of(File& file, int64_t current, int64_t offset, int whence, int64_t* target) {
+    if (!is_whence(whence)) return MPI_ERR_ARG;
     int64_t base = 0;
     if (whence == MPI_SEEK_CUR) base = current;
     if (whence == MPI_SEEK_END)
@@ -56,6 +60,12 @@ int by_first(File& file, Work&& work) {
     int error = file.comm->rank == 0 ? work() : MPI_SUCCESS;
     const int failed = tell_all(*file.comm, &error);
     return failed != MPI_SUCCESS ? failed : error;
+}
+
+// The difference is one of 64 bits that may wrap.
+int move_shared(File& file, int64_t from, int64_t to) {
+    int64_t before = 0;
+    return fetch_shared(file, static_cast<int64_t>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from)), &before);
 }
 
 // The same number everywhere, or MPI_ERR_NOT_SAME everywhere.
@@ -73,6 +83,13 @@ File* file_of(MPI_File handle) {
 }
 
 void add_file(File* file) { files().insert(file); }
+
+std::vector<std::string> open_paths() {
+    std::vector<std::string> paths;
+    for (const File* file : files()) paths.push_back(file->path);
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
 
 void remove_file(File* file) {
     files().erase(file);
@@ -117,7 +134,7 @@ int tell(File* file, int code, const char* function) {
 }
 
 int raise(File* file, int code, const char* function) {
-    return code == MPI_SUCCESS
+    return code <= MPI_SUCCESS  // see publish()
                ? code
                : note_failure([](void* object, int error, const char* name) {
                      return tell(static_cast<File*>(object), error, name);
@@ -162,11 +179,13 @@ int compare_all(Communicator& comm, int64_t value, bool* same) {
 
 int set_size(File& file, int64_t bytes) {
     if (const int error = check_same(file, bytes)) return error;
+    if (bytes < 0) return MPI_ERR_ARG;
     return by_first(file, [&] { return file.storage->set_size(bytes); });
 }
 
 int preallocate(File& file, int64_t bytes) {
     if (const int error = check_same(file, bytes)) return error;
+    if (bytes < 0) return MPI_ERR_ARG;
     return by_first(file, [&] { return file.storage->preallocate(bytes); });
 }
 
@@ -190,9 +209,11 @@ int set_view(File& file, int64_t displacement, const Datatype& etype, const Data
              const std::string& datarep, const Info* info) {
     int error = MPI_SUCCESS;
     if (displacement == MPI_DISPLACEMENT_CURRENT) {
-        int64_t position = 0;
+        int64_t position = 0, at = 0;
         error = fetch_shared(file, 0, &position);
-        displacement = file.view->offset_of(position * file.view->etype_bytes());
+        const bool found = !__builtin_mul_overflow(position, file.view->etype_bytes(), &at) && at >= 0 &&
+                           file.view->find_offset(at, &displacement);
+        if (error == MPI_SUCCESS && !found) error = MPI_ERR_ARG;
     }
     const auto representation = find_representation(datarep);
     std::shared_ptr<const View> view;
@@ -207,11 +228,16 @@ int set_view(File& file, int64_t displacement, const Datatype& etype, const Data
     error = by_first(file, [&] {
         int64_t before = 0;
         const int failed = fetch_shared(file, 0, &before);
-        return failed != MPI_SUCCESS ? failed : fetch_shared(file, -before, &before);
+        return failed != MPI_SUCCESS ? failed : move_shared(file, before, 0);
     });
     if (error != MPI_SUCCESS) return error;
     if (info != nullptr) file.hints.take(*info);
     return apply_tuning(file);
+}
+
+int refuse_view(File& file, int error) {
+    (void)agree(*file.comm, error);  // the error of this process is told
+    return error;
 }
 
 int seek(File& file, int64_t offset, int whence) {
@@ -228,12 +254,12 @@ int seek_shared(File& file, int64_t offset, int whence) {
         int64_t before = 0, target = 0;
         if (const int error = fetch_shared(file, 0, &before)) return error;
         if (const int error = target_of(file, before, offset, whence, &target)) return error;
-        return fetch_shared(file, target - before, &before);
+        return move_shared(file, before, target);
     });
 }
 
 int fetch_shared(File& file, int64_t etypes, int64_t* before) {
-    const Datatype& type = *type_of(MPI_OFFSET);
+    const Datatype& type = *type_of(MPI_UINT64_T);  // past the largest offset it wraps
     if (const int error = rma::fetch_and_op(*file.pointer, &etypes, before, type, 0, 0, MPI_SUM))
         return error;
     return rma::flush(*file.pointer, 0, false);

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/io/hints.hpp"
@@ -55,6 +56,8 @@ MPI_Fint number_of(MPI_File handle);
 MPI_File handle_of(MPI_Fint number);
 void add_file(File* file);
 void remove_file(File* file);
+// The paths of those that are open, sorted.
+std::vector<std::string> open_paths();
 
 // Runs the error handler of the file; null: that of MPI_FILE_NULL. MPI_SUCCESS passes.
 [[nodiscard]] int tell(File* file, int code, const char* function);
@@ -73,6 +76,7 @@ void set_handler(File* file, Errhandler* handler);
 // The name without a prefix that says the kind of file system ("ufs:" and the like).
 std::string path_of(const std::string& name);
 
+// Collective, all with the same values: different ones are MPI_ERR_NOT_SAME everywhere. A negative size is MPI_ERR_ARG.
 [[nodiscard]] int set_size(File& file, int64_t bytes);
 [[nodiscard]] int preallocate(File& file, int64_t bytes);
 [[nodiscard]] int sync(File& file);
@@ -80,8 +84,12 @@ std::string path_of(const std::string& name);
 [[nodiscard]] int set_hints(File& file, const Info& info);
 [[nodiscard]] int set_view(File& file, int64_t displacement, const Datatype& etype, const Datatype& filetype,
                            const std::string& datarep, const Info* info);
+// In place of set_view where an argument of this process is wrong: set_view of the others ends with `error`, and no
+// view changes. Gives `error`.
+[[nodiscard]] int refuse_view(File& file, int error);
 
-// Positions are in etypes.
+// Positions are in etypes. MPI_ERR_ARG: a wrong `whence`, or a position below 0. seek_shared is collective; different
+// arguments are MPI_ERR_NOT_SAME everywhere.
 [[nodiscard]] int seek(File& file, int64_t offset, int whence);
 [[nodiscard]] int seek_shared(File& file, int64_t offset, int whence);
 // Adds to the shared position and gives what it was.

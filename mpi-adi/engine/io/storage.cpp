@@ -53,20 +53,15 @@ int error_of_errno(int number) {
 }
 
 int Storage::open(const std::string& path, int flags, mode_t permissions, std::shared_ptr<Storage>* made) {
-    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, permissions);
-    if (fd < 0) return last_error();
+    Fd fd(above_stdio(::open(path.c_str(), flags | O_CLOEXEC, permissions)));
+    if (!fd.valid()) return last_error();
     struct stat about {};
     // A directory opens for reading, and every access to it fails.
-    if (::fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) {
-        ::close(fd);
-        return MPI_ERR_BAD_FILE;
-    }
-    const bool seekable = ::lseek(fd, 0, SEEK_CUR) >= 0;
-    made->reset(new Storage(fd, seekable));
+    if (::fstat(fd.get(), &about) == 0 && S_ISDIR(about.st_mode)) return MPI_ERR_BAD_FILE;
+    const bool seekable = ::lseek(fd.get(), 0, SEEK_CUR) >= 0;
+    made->reset(new Storage(KeptFd(std::move(fd)), seekable));
     return MPI_SUCCESS;
 }
-
-Storage::~Storage() { ::close(fd_); }
 
 int Storage::write(const char* data, uint64_t bytes, int64_t offset, uint64_t* written) {
     *written = 0;
@@ -74,7 +69,7 @@ int Storage::write(const char* data, uint64_t bytes, int64_t offset, uint64_t* w
         const size_t piece = std::min(bytes - *written, kLargestPiece);
         const auto at = static_cast<off_t>(offset + static_cast<int64_t>(*written));
         const ssize_t moved =
-            seekable_ ? ::pwrite(fd_, data + *written, piece, at) : ::write(fd_, data + *written, piece);
+            seekable_ ? ::pwrite(fd_.ours(), data + *written, piece, at) : ::write(fd_.ours(), data + *written, piece);
         if (moved < 0 && errno == EINTR) continue;
         if (moved < 0) return last_error();
         if (moved == 0) return MPI_ERR_NO_SPACE;
@@ -89,7 +84,7 @@ int Storage::read(char* data, uint64_t bytes, int64_t offset, uint64_t* got) {
         const size_t piece = std::min(bytes - *got, kLargestPiece);
         const auto at = static_cast<off_t>(offset + static_cast<int64_t>(*got));
         const ssize_t moved =
-            seekable_ ? ::pread(fd_, data + *got, piece, at) : ::read(fd_, data + *got, piece);
+            seekable_ ? ::pread(fd_.ours(), data + *got, piece, at) : ::read(fd_.ours(), data + *got, piece);
         if (moved < 0 && errno == EINTR) continue;
         if (moved < 0) return last_error();
         if (moved == 0) break;
@@ -100,13 +95,13 @@ int Storage::read(char* data, uint64_t bytes, int64_t offset, uint64_t* got) {
 
 int Storage::size(int64_t* bytes) const {
     struct stat about {};
-    if (::fstat(fd_, &about) != 0) return last_error();
+    if (::fstat(fd_.ours(), &about) != 0) return last_error();
     *bytes = about.st_size;
     return MPI_SUCCESS;
 }
 
 int Storage::set_size(int64_t bytes) {
-    while (::ftruncate(fd_, bytes) != 0)
+    while (::ftruncate(fd_.ours(), bytes) != 0)
         if (errno != EINTR) return last_error();
     return MPI_SUCCESS;
 }
@@ -115,13 +110,13 @@ int Storage::preallocate(int64_t bytes) {
     if (bytes == 0) return MPI_SUCCESS;
     int number;
     do {
-        number = ::posix_fallocate(fd_, 0, bytes);
+        number = ::posix_fallocate(fd_.ours(), 0, bytes);
     } while (number == EINTR);
     return error_of_errno(number);
 }
 
 int Storage::sync() {
-    while (::fsync(fd_) != 0) {
+    while (::fsync(fd_.ours()) != 0) {
         if (errno == EINVAL || errno == EROFS)
             return MPI_SUCCESS;  // a pipe or a device: nothing is held back
         if (errno != EINTR) return last_error();
@@ -135,13 +130,13 @@ int Storage::set_lock(short kind, int64_t from, int64_t to) {
     range.l_whence = SEEK_SET;
     range.l_start = from;
     range.l_len = to - from;
-    while (::fcntl(fd_, F_OFD_SETLKW, &range) != 0)
+    while (::fcntl(fd_.ours(), F_OFD_SETLKW, &range) != 0)
         if (errno != EINTR) return last_error();
     return MPI_SUCCESS;
 }
 
 bool Storage::can_lock() {
-    const int mode = ::fcntl(fd_, F_GETFL) & O_ACCMODE;
+    const int mode = ::fcntl(fd_.ours(), F_GETFL) & O_ACCMODE;
     const int error = set_lock(mode == O_RDONLY ? F_RDLCK : F_WRLCK, 0, 1);
     if (error == MPI_SUCCESS) return set_lock(F_UNLCK, 0, 1) == MPI_SUCCESS;
     return false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The file as the system sees it: a descriptor, and reads and writes at offsets that go on until all is done.
+// The file as the system sees it: a descriptor, and reads and writes at offsets that go on until all is done. A
+// descriptor that the program has closed is an error (MPI_ERR_IO), whatever file has its number then.
 // All results are MPI error classes. Any thread may call; two at once too.
 #pragma once
 
@@ -9,6 +10,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+
+#include "core/shm/kept_fd.hpp"
 
 namespace viaduct::mpi::io {
 
@@ -20,7 +24,6 @@ public:
     // `flags` and `permissions` as for open(2); close-on-exec is added.
     [[nodiscard]] static int open(const std::string& path, int flags, mode_t permissions,
                                   std::shared_ptr<Storage>* made);
-    ~Storage();
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
 
@@ -55,10 +58,10 @@ public:
     };
 
 private:
-    Storage(int fd, bool seekable) : fd_(fd), seekable_(seekable) {}
+    Storage(KeptFd fd, bool seekable) : fd_(std::move(fd)), seekable_(seekable) {}
     [[nodiscard]] int set_lock(short kind, int64_t from, int64_t to);
 
-    const int fd_;
+    const KeptFd fd_;
     const bool seekable_;
     // A lock of the system belongs to the descriptor, so it does not keep threads of one process apart.
     std::mutex threads_;

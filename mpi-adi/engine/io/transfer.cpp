@@ -26,11 +26,23 @@ int stream_bytes(const File& file, const Transfer& what, uint64_t* bytes) {
     if (what.error != MPI_SUCCESS) return what.error;
     const MPI_Aint item = file.view->representation().bytes_of(*what.type);
     if (item < 0) return MPI_ERR_CONVERSION;
-    if (__builtin_mul_overflow(static_cast<uint64_t>(item), static_cast<uint64_t>(what.count), bytes))
+    if (__builtin_mul_overflow(static_cast<uint64_t>(item), static_cast<uint64_t>(what.count), bytes) ||
+        *bytes > INT64_MAX)
         return MPI_ERR_COUNT;
     const auto unit = static_cast<uint64_t>(file.view->etype_bytes());
     if (*bytes == 0) return MPI_SUCCESS;
     return unit == 0 || *bytes % unit != 0 ? MPI_ERR_ARG : MPI_SUCCESS;
+}
+
+// Moves the shared position past what a transfer uses. One past the largest offset, or that another process has moved
+// there and not yet back, is moved back: the error then leaves the position as it was.
+int use_shared(File& file, int64_t etypes, int64_t* position) {
+    if (const int error = fetch_shared(file, etypes, position)) return error;
+    int64_t next = 0;
+    if (*position >= 0 && !__builtin_add_overflow(*position, etypes, &next)) return MPI_SUCCESS;
+    int64_t ignored = 0;
+    const int error = fetch_shared(file, -etypes, &ignored);
+    return error != MPI_SUCCESS ? error : MPI_ERR_ARG;
 }
 
 // The shared position for each rank in turn: all tell how much they have, rank 0 moves the position by all of
@@ -44,36 +56,39 @@ int take_turns(File& file, int64_t etypes, int64_t* position) {
     if (const int error = s.run()) return error;
     int64_t before = 0, total = 0;
     for (int rank = 0; rank < comm.size; rank++) {
-        if (rank < comm.rank) before += all[static_cast<size_t>(rank)];
-        total += all[static_cast<size_t>(rank)];
+        if (rank == comm.rank) before = total;
+        // Found alike by all.
+        if (__builtin_add_overflow(total, all[static_cast<size_t>(rank)], &total)) return MPI_ERR_COUNT;
     }
     struct {
         int64_t position = 0;
         int64_t error = MPI_SUCCESS;
     } first;
-    if (comm.rank == 0) first.error = fetch_shared(file, total, &first.position);
+    if (comm.rank == 0) first.error = use_shared(file, total, &first.position);
     if (const int error = tell_all(comm, &first)) return error;
-    *position = first.position + before;
-    return static_cast<int>(first.error);
+    const bool too_far = __builtin_add_overflow(first.position, before, position);
+    return first.error == MPI_SUCCESS && too_far ? MPI_ERR_ARG : static_cast<int>(first.error);
 }
 
 // Where the transfer begins, in etypes; moves the position that it uses past it.
 int find_position(File& file, const Transfer& what, uint64_t bytes, int error, int64_t* position) {
     const int64_t etypes = error == MPI_SUCCESS ? etypes_of(file, bytes) : 0;
+    int64_t next = 0;
     switch (what.position) {
         case Position::given:
             *position = what.offset;
             break;
         case Position::individual:
             *position = file.position;
-            file.position += etypes;
+            if (__builtin_add_overflow(file.position, etypes, &next)) return MPI_ERR_ARG;
+            file.position = next;
             break;
         case Position::shared:
             if (what.collective) {
                 const int failed = take_turns(file, etypes, position);
                 return error != MPI_SUCCESS ? error : failed;
             }
-            if (error == MPI_SUCCESS) return fetch_shared(file, etypes, position);
+            if (error == MPI_SUCCESS) return use_shared(file, etypes, position);
             break;
     }
     return error;
@@ -85,12 +100,7 @@ int check_range(const File& file, int64_t position, uint64_t bytes) {
     const bool too_far = __builtin_mul_overflow(position, file.view->etype_bytes(), &at) ||
                          __builtin_add_overflow(at, bytes, &end) || end < 0;
     if (position < 0 || too_far) return MPI_ERR_ARG;
-    if (bytes == 0 || file.view->empty()) return MPI_SUCCESS;
-    constexpr __int128 kMost = INT64_MAX;
-    const Datatype& filetype = file.view->filetype();
-    const __int128 reach =
-        static_cast<__int128>(end / filetype.size + 2) * filetype.extent() + file.view->displacement();
-    return reach > kMost ? MPI_ERR_ARG : MPI_SUCCESS;
+    return bytes == 0 || file.view->in_range(end) ? MPI_SUCCESS : MPI_ERR_ARG;
 }
 
 // A transfer that has begun.

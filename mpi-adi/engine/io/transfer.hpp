@@ -19,7 +19,7 @@ struct Transfer {
     void* buffer = nullptr;
     MPI_Count count = 0;
     const Datatype* type = nullptr;
-    // Of the arguments. In a collective operation this process still takes part, with nothing: the others
+    // The error of the arguments. In a collective operation this process still takes part, without data: the others
     // must not hang.
     int error = MPI_SUCCESS;
 };

@@ -72,6 +72,7 @@ int View::make(int64_t displacement, const Datatype& etype, const Datatype& file
 
     const Shape shape = shape_of(*layout);
     view->contiguous_ = layout->contiguous && layout->size > 0;
+    view->item_end_ = shape.end;
     view->piece_bytes_ = shape.pieces > 0 ? layout->size / shape.pieces : 0;
     // The next item begins behind this one; types may be resized to anything.
     view->ordered_ = shape.disjoint &&
@@ -97,25 +98,48 @@ View::~View() {
     layout_.release();
 }
 
+// No summand is negative (make()), so a part that is too large makes the whole too large.
+bool View::find_offset(int64_t at, int64_t* offset) const {
+    int64_t tile = 0, within_tile = 0;
+    if (contiguous_) {
+        tile = at;
+        within_tile = layout_.true_lb;
+    } else if (layout_.size > 0) {
+        const MPI_Count within = at % layout_.size;
+        const Run& run = layout_.runs[run_of(layout_, within)];
+        const MPI_Count into = within - run.packed;
+        if (__builtin_mul_overflow(at / layout_.size, layout_.extent(), &tile)) return false;
+        within_tile = run.offset + into / run.length * run.stride + into % run.length;
+    }
+    return !__builtin_add_overflow(displacement_, tile, &tile) && !__builtin_add_overflow(tile, within_tile, offset);
+}
+
 int64_t View::offset_of(int64_t at) const {
-    if (layout_.size == 0) return displacement_;
-    if (contiguous_) return displacement_ + layout_.true_lb + at;
-    const int64_t item = at / layout_.size;
-    const MPI_Count within = at % layout_.size;
-    const Run& run = layout_.runs[run_of(layout_, within)];
-    const MPI_Count into = within - run.packed;
-    return displacement_ + item * layout_.extent() + run.offset + into / run.length * run.stride +
-           into % run.length;
+    int64_t offset = 0;
+    return find_offset(at, &offset) ? offset : INT64_MAX;
+}
+
+bool View::in_range(int64_t end) const {
+    if (layout_.size == 0) return true;
+    constexpr __int128 kMost = INT64_MAX;
+    const MPI_Aint extent = layout_.extent();
+    // An item that is resized may have data behind its extent.
+    const MPI_Aint more = std::max<MPI_Aint>(item_end_ - extent, 0);
+    return static_cast<__int128>(end / layout_.size + 2) * extent + displacement_ + more <= kMost;
 }
 
 int64_t View::bytes_before(int64_t end) const {
     if (layout_.size == 0) return 0;
     const MPI_Aint first = contiguous_ ? layout_.true_lb : layout_.runs.front().offset;
-    const int64_t behind = end - displacement_ - first;
-    if (behind <= 0) return 0;
+    const int64_t behind_begin = end - displacement_;  // neither is negative
+    if (behind_begin <= first) return 0;
+    const int64_t behind = behind_begin - first;
     if (contiguous_) return behind;
-    const int64_t item = behind / layout_.extent();
-    return item * layout_.size + item_bytes_before(layout_, behind % layout_.extent() + first);
+    int64_t bytes = 0;
+    const bool too_many =
+        __builtin_mul_overflow(behind / layout_.extent(), layout_.size, &bytes) ||
+        __builtin_add_overflow(bytes, item_bytes_before(layout_, behind % layout_.extent() + first), &bytes);
+    return too_many ? INT64_MAX : bytes;
 }
 
 ExtentCursor::ExtentCursor(const View& view, int64_t at, int64_t end) : view_(view), left_(end - at) {

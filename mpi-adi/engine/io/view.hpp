@@ -36,9 +36,13 @@ public:
 
     // Bytes of data that an etype has in the file.
     int64_t etype_bytes() const { return etype_bytes_; }
-    // Where byte `at` of the data lies in the file.
+    // Where byte `at` of the data lies in the file; `at` is not negative. False: behind the largest offset.
+    [[nodiscard]] bool find_offset(int64_t at, int64_t* offset) const;
+    // The same for a byte before an `end` that is in range.
     int64_t offset_of(int64_t at) const;
-    // Bytes of data that lie before byte `end` of the file.
+    // Bytes [0, end) of the data, and the item of the filetype behind them, lie before the largest offset.
+    bool in_range(int64_t end) const;
+    // Bytes of data that lie before byte `end` of the file; INT64_MAX where there are more.
     int64_t bytes_before(int64_t end) const;
     // No process has any of the data.
     bool empty() const { return layout_.size == 0; }
@@ -61,6 +65,7 @@ private:
     const std::shared_ptr<const Representation> representation_;
     int64_t etype_bytes_ = 0;
     int64_t piece_bytes_ = 0;
+    int64_t item_end_ = 0;  // of one item: its last byte of data is before this, from where the item begins
     bool contiguous_ = false;
     bool ordered_ = false;
 };

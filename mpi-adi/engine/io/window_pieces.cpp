@@ -81,6 +81,7 @@ int WindowPieces::write(Storage& storage) {
 int WindowPieces::read(Storage& storage) {
     const std::vector<Placed> all = sorted();
     std::vector<Wanted> wanted;
+    wanted.reserve(all.size());
     for (const Placed& one : all) wanted.push_back({one.offset, one.length, one.data});
     std::vector<int64_t> got;
     const int error = read_pieces(storage, wanted, &got);

@@ -3,10 +3,8 @@
 #include "mpi-adi/engine/rma/apply.hpp"
 
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "mpi-adi/engine/p2p.hpp"
@@ -65,7 +63,7 @@ void Guard::acquire() {
         int free = 0;
         if (holder_.compare_exchange_weak(free, own, std::memory_order_acquire)) return;
         if (tries % kTriesBetweenLooks != 0) continue;
-        if (free > 0 && ::kill(free, 0) != 0 && errno == ESRCH) {
+        if (free > 0 && has_ended_since(free, made_)) {
             if (!robust::goes_on())
                 end_job(MPI_ERR_PROC_ABORTED, "process %d has ended inside an operation on a window", free);
             // What it has left there is of no use, as of all that it had begun; the call goes on.

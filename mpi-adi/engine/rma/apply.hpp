@@ -7,13 +7,16 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
+#include "core/process/process_age.hpp"
 #include "mpi-adi/engine/datatype.hpp"
 
 namespace viaduct::mpi::rma {
 
-// A lock held for a few loads and stores, in shared memory. It names its holder: when that is killed in
-// between, the waiting process ends the job.
+// A lock held for a few loads and stores, in shared memory. It names its holder: when that is killed in between, the
+// waiting process ends the job. All processes that use it have started before it is made: a later process that has got
+// the number of the killed one is not taken for it.
 class Guard {
 public:
     void acquire();
@@ -21,6 +24,7 @@ public:
 
 private:
     std::atomic<int> holder_{0};
+    const uint64_t made_ = boot_ticks();
 };
 
 // How elements are kept whole. Without a guard no other process reaches the memory now.

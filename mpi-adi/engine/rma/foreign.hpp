@@ -8,7 +8,12 @@
 
 namespace viaduct::mpi::rma {
 
+struct Window;
+
 struct Foreign {
+    Foreign(Window& of, const ForeignMemory& memory_of_member) : window(of), memory(memory_of_member) {}
+
+    Window& window;
     ForeignMemory memory;
     Ranges attached;  // of a dynamic window, as this process saw it last
 };

@@ -22,12 +22,12 @@ void await(Member& member, const Awaited& answer) {
 }  // namespace
 
 void send_put(Window& window, int rank, uint64_t address, const void* data, uint64_t bytes, Request* mine) {
-    Parcel parcel{{.kind = Kind::inline_put,
-                   .bytes = static_cast<uint8_t>(bytes),
-                   .number = ask_for_flush(window, window.member(rank)),
-                   .address = address}};
-    std::memcpy(parcel.data, data, bytes);
-    send_parcel(window, rank, parcel, bytes);
+    InlineMessage message{{.kind = Kind::inline_put,
+                           .bytes = static_cast<uint8_t>(bytes),
+                           .number = ask_for_flush(window, window.member(rank)),
+                           .address = address}};
+    std::memcpy(message.data, data, bytes);
+    send_inline_message(window, rank, message, bytes);
     complete_here(mine);
 }
 
@@ -38,37 +38,37 @@ void send_get(Window& window, int rank, uint64_t address, const Awaited& answer)
 
 void send_accumulate(Window& window, int rank, uint64_t address, const void* data, uint64_t bytes, MPI_Op op,
                      const Datatype& element, Request* mine) {
-    Parcel parcel{{.kind = Kind::inline_accumulate,
-                   .bytes = static_cast<uint8_t>(bytes),
-                   .op = static_cast<uint16_t>(op),
-                   .code = element.handle,
-                   .number = ask_for_flush(window, window.member(rank)),
-                   .address = address}};
-    std::memcpy(parcel.data, data, bytes);
-    send_parcel(window, rank, parcel, bytes);
+    InlineMessage message{{.kind = Kind::inline_accumulate,
+                           .bytes = static_cast<uint8_t>(bytes),
+                           .op = static_cast<uint16_t>(op),
+                           .code = element.handle,
+                           .number = ask_for_flush(window, window.member(rank)),
+                           .address = address}};
+    std::memcpy(message.data, data, bytes);
+    send_inline_message(window, rank, message, bytes);
     complete_here(mine);
 }
 
 void send_get_accumulate(Window& window, int rank, uint64_t address, const void* data, MPI_Op op,
                          const Datatype& element, const Awaited& answer) {
     await(window.member(rank), answer);
-    Parcel parcel{{.kind = Kind::inline_get_accumulate,
-                   .bytes = answer.bytes,
-                   .op = static_cast<uint16_t>(op),
-                   .code = element.handle,
-                   .address = address}};
+    InlineMessage message{{.kind = Kind::inline_get_accumulate,
+                           .bytes = answer.bytes,
+                           .op = static_cast<uint16_t>(op),
+                           .code = element.handle,
+                           .address = address}};
     const size_t carried = op == MPI_NO_OP ? 0 : answer.bytes;
-    if (carried > 0) std::memcpy(parcel.data, data, carried);
-    send_parcel(window, rank, parcel, carried);
+    if (carried > 0) std::memcpy(message.data, data, carried);
+    send_inline_message(window, rank, message, carried);
 }
 
 void send_compare_swap(Window& window, int rank, uint64_t address, const void* value, const void* compare,
                        const Awaited& answer) {
     await(window.member(rank), answer);
-    Parcel parcel{{.kind = Kind::compare_swap, .bytes = answer.bytes, .address = address}};
-    std::memcpy(parcel.data, value, answer.bytes);
-    std::memcpy(parcel.data + answer.bytes, compare, answer.bytes);
-    send_parcel(window, rank, parcel, 2 * size_t{answer.bytes});
+    InlineMessage message{{.kind = Kind::compare_swap, .bytes = answer.bytes, .address = address}};
+    std::memcpy(message.data, value, answer.bytes);
+    std::memcpy(message.data + answer.bytes, compare, answer.bytes);
+    send_inline_message(window, rank, message, 2 * size_t{answer.bytes});
 }
 
 bool take_answer(Member& member, int error, const char* data, size_t bytes) {
@@ -95,11 +95,11 @@ uint64_t ask_for_flush(const Window& window, Member& member) {
     return 0;
 }
 
-void send_parcel(Window& window, int rank, const Parcel& parcel, size_t data) {
+void send_inline_message(Window& window, int rank, const InlineMessage& message, size_t data) {
     const size_t bytes = sizeof(InlineOp) + data;
-    if (send_now(*window.comm, Channel::p2p, rank, kRequestTag, &parcel, bytes)) return;
+    if (send_now(*window.comm, Channel::p2p, rank, kRequestTag, &message, bytes)) return;
     auto copy = std::make_unique_for_overwrite<char[]>(bytes);
-    std::memcpy(copy.get(), &parcel, bytes);
+    std::memcpy(copy.get(), &message, bytes);
     Request* request = isend(*window.comm, Channel::p2p, rank, kRequestTag, {copy.get(), bytes, nullptr, 0});
     if (request->is_done()) return free_request(request);
     request->owned = std::move(copy);
@@ -108,7 +108,7 @@ void send_parcel(Window& window, int rank, const Parcel& parcel, size_t data) {
 
 void tell(Window& window, int rank, const InlineOp& inline_op) {
     if (rank == window.comm->rank) return window.target->control(rank, inline_op);
-    send_parcel(window, rank, {inline_op}, 0);
+    send_inline_message(window, rank, {inline_op}, 0);
 }
 
 }  // namespace viaduct::mpi::rma

@@ -33,7 +33,7 @@ void send_compare_swap(Window& window, int rank, uint64_t address, const void* v
 // dynamic windows, where only the target can tell which memory is attached.
 uint64_t ask_for_flush(const Window& window, Member& member);
 
-// Sends an InlineOp and the first `data` bytes of its data.
-void send_parcel(Window& window, int rank, const Parcel& parcel, size_t data);
+// Sends the InlineOp of the message and the first `data` bytes of its data.
+void send_inline_message(Window& window, int rank, const InlineMessage& message, size_t data);
 
 }  // namespace viaduct::mpi::rma

@@ -9,11 +9,22 @@
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
+#include "mpi-adi/transport/adi/cmpi_adi.h"
 #include "mpi-adi/transport/adi/host.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 
 namespace viaduct::mpi::rma {
 namespace {
+
+// What CMPI_WINDOW_ACCESS lets this process use beside messages.
+enum class Access : int32_t { direct, nic, messages };
+
+Access access_wanted() {
+    const char* const text = adi::param_text(adi::Param::window_access);
+    return std::strcmp(text, "direct") == 0 ? Access::direct
+           : std::strcmp(text, "nic") == 0  ? Access::nic
+                                            : Access::messages;
+}
 
 // What each member tells the others. Members of equal host and user can share memory.
 struct Card {
@@ -25,6 +36,7 @@ struct Card {
     MPI_Aint size;
     int32_t apart;  // parts of shared memory need not follow each other
     int32_t refused;
+    Access access;
 };
 
 template <typename T>
@@ -50,6 +62,7 @@ int agree(Communicator& comm, int flavor, void* base, MPI_Aint size, int disp_un
     own.size = size;
     own.apart = window->hints["alloc_shared_noncontig"] == "true" ? 1 : 0;
     own.refused = refused;
+    own.access = access_wanted();
     if (const int error = collect(comm, own, cards)) return error;
     if (refused != MPI_SUCCESS) return refused;
     for (const Card& card : *cards)
@@ -93,9 +106,9 @@ std::vector<int> neighbours(const std::vector<Card>& cards, int own) {
 
 // What a process says that its neighbours need to reach it.
 struct Offer {
-    int32_t pid;
-    int32_t fd;
-    MemoryMark mark;
+    MemoryOffer region;
+    MemoryMark mark;  // of the process itself
+    int64_t pid;
 };
 
 // Memory with a line for each neighbour and parts of these sizes, which all of them have mapped. MPI_ERR_NO_MEM, for
@@ -105,26 +118,33 @@ int meet(Window& window, const std::vector<int>& near, const std::vector<int64_t
          Reach&& reach) {
     auto region = std::make_unique<SharedRegion>(sizes, apart);
     const bool makes = near.front() == window.comm->rank;
-    Offer own{static_cast<int32_t>(::getpid()), -1, own_memory_mark()};
-    if (wanted && makes && region->create()) own.fd = region->fd();
+    Offer own{{}, own_memory_mark(), ::getpid()};
+    if (wanted && makes && !region->create(&own.region)) own.region = {};
     std::vector<Offer> offers;
     if (const int error = collect(*window.comm, own, &offers)) return error;
     const Offer& offer = offers[static_cast<size_t>(near.front())];
-    const bool mapped = offer.fd >= 0 && (makes || region->open(offer.pid, offer.fd));
+    const bool mapped = offer.region.mark != 0 && (makes || region->open(offer.region));
+    if (mapped) {
+        for (size_t i = 0; i < near.size(); i++) window.member(near[i]).line = &region->line(i);
+        window.region = std::move(region);
+    }
     const int32_t good = wanted && mapped && reach(offers) ? 1 : 0;
     std::vector<int32_t> all_good;
     if (const int error = collect(*window.comm, good, &all_good)) return error;
-    for (const int rank : near)
-        if (all_good[static_cast<size_t>(rank)] == 0) return MPI_ERR_NO_MEM;
-    region->drop_fd();
-    for (size_t i = 0; i < near.size(); i++) window.member(near[i]).line = &region->line(i);
-    window.region = std::move(region);
+    for (const int rank : near) {
+        if (all_good[static_cast<size_t>(rank)] != 0) continue;
+        for (const int other : near) window.member(other).line = nullptr;
+        window.region.reset();
+        return MPI_ERR_NO_MEM;
+    }
+    window.region->drop_fd();
     return MPI_SUCCESS;
 }
 
 // Memory of the neighbours' windows that all of them have mapped.
 int share(Window& window, const std::vector<Card>& cards, const std::vector<int>& near, bool apart) {
     std::vector<int64_t> sizes;
+    sizes.reserve(near.size());
     for (const int rank : near) sizes.push_back(cards[static_cast<size_t>(rank)].size);
     const auto reach = [](const std::vector<Offer>&) { return true; };
     if (const int error = meet(window, near, sizes, apart, true, reach)) return error;
@@ -152,24 +172,96 @@ int reach_program_memory(Window& window, const std::vector<Card>& cards) {
     if (cards.size() == 1) return MPI_SUCCESS;
     const int own = window.comm->rank;
     const std::vector<int> near = neighbours(cards, own);
-    const bool wanted = near.size() > 1 && std::strcmp(adi::param_text(adi::Param::window_access), "direct") == 0;
-    std::vector<std::unique_ptr<Foreign>> found;
+    const bool wanted = near.size() > 1 && access_wanted() == Access::direct;
     const auto reach = [&](const std::vector<Offer>& offers) {
         for (const int rank : near) {
+            if (rank == own) continue;
             const Offer& offer = offers[static_cast<size_t>(rank)];
-            auto foreign = std::make_unique<Foreign>();
-            foreign->memory = ForeignMemory(offer.pid, offer.mark);
-            if (rank != own && !reaches(foreign->memory, window.member(rank))) return false;
-            found.push_back(std::move(foreign));
+            Member& member = window.member(rank);
+            member.foreign =
+                std::make_unique<Foreign>(window, ForeignMemory(static_cast<int>(offer.pid), offer.mark));
+            if (!reaches(member.foreign->memory, member)) return false;
         }
         return true;
     };
     const int error = meet(window, near, std::vector<int64_t>(near.size(), 0), false, wanted, reach);
-    if (error == MPI_ERR_NO_MEM) return MPI_SUCCESS;
-    if (error != MPI_SUCCESS) return error;
-    for (size_t i = 0; i < near.size(); i++)
-        if (near[i] != own) window.member(near[i]).foreign = std::move(found[i]);
-    window.all_direct = near.size() == cards.size();
+    if (error == MPI_ERR_NO_MEM) {
+        for (const int rank : near) window.member(rank).foreign.reset();
+        return MPI_SUCCESS;
+    }
+    window.all_direct = error == MPI_SUCCESS && near.size() == cards.size();
+    return error;
+}
+
+bool has_direct_access(const Member& member) { return member.direct != nullptr || member.foreign != nullptr; }
+
+// The module that reaches memory of members whose memory this process has no other way to; null: none does.
+struct protocol* module_for_memory(Window& window) {
+    if (access_wanted() == Access::messages) return nullptr;
+    for (int rank = 0; rank < window.group_size(); rank++) {
+        if (rank == window.comm->rank || has_direct_access(window.member(rank))) continue;
+        struct protocol* const module = window.comm->peers[rank]->p_proto;
+        if (module != nullptr && module->pt_expose != nullptr) return module;
+    }
+    return nullptr;
+}
+
+// Words of this window are changed by atomic operations alone: of processors that have mapped it, or of NICs. Not where
+// neighbours change them by system calls. A word for its lock, where no neighbour shares one.
+bool opens_words(Window& window, struct protocol& module) {
+    if ((module.pt_prop.mp_flags & MPIP_PROP_WORDS) == 0) return false;
+    Member& self = window.self();
+    if (self.line != nullptr) return self.shared;
+    window.own_line = std::make_unique<MemberLine>();
+    self.line = window.own_line.get();
+    self.shared = true;
+    return true;
+}
+
+// Members tell each other what of their windows is open to NICs. A NIC that cannot read, and does not say when a put
+// has arrived, cannot be flushed.
+int reach_by_nic(Window& window, const std::vector<Card>& cards, size_t near) {
+    bool wanted = near != cards.size();
+    for (const Card& card : cards) wanted = wanted || card.access == Access::nic;
+    if (!wanted) return MPI_SUCCESS;
+    struct Open {
+        int32_t module;  // number of its table; below 0: nothing is open
+        int32_t words;
+        mpip_region region;
+        mpip_region lock;
+    };
+    Open own{-1, 0, {}, {}};
+    if (struct protocol* const module = module_for_memory(window)) {
+        window.exposed_memory =
+            std::make_unique<Exposed>(*module, window.base, static_cast<size_t>(window.size));
+        if (window.exposed_memory->is_open()) {
+            own.module = module->pt_number;
+            own.region = window.exposed_memory->region();
+            own.words = opens_words(window, *module) ? 1 : 0;
+        }
+        if (own.words != 0) {
+            window.exposed_lock =
+                std::make_unique<Exposed>(*module, &window.self().line->lock, sizeof(LockWord));
+            if (window.exposed_lock->is_open()) own.lock = window.exposed_lock->region();
+        }
+    }
+    std::vector<Open> all;
+    if (const int error = collect(*window.comm, own, &all)) return error;
+    if (access_wanted() == Access::messages) return MPI_SUCCESS;
+    for (int rank = 0; rank < window.group_size(); rank++) {
+        Member& member = window.member(rank);
+        const Open& open = all[static_cast<size_t>(rank)];
+        if (rank == window.comm->rank || has_direct_access(member) || open.module < 0) continue;
+        const struct protocol* const module = window.comm->peers[rank]->p_proto;
+        if (module == nullptr || module->pt_access == nullptr || module->pt_number != open.module) continue;
+        const unsigned can = module->pt_prop.mp_flags;
+        if ((can & (MPIP_PROP_GET | MPIP_PROP_PLACED)) == 0) continue;
+        member.remote = std::make_unique<Remote>();
+        member.remote->memory = open.region;
+        member.remote->placed = (can & MPIP_PROP_PLACED) != 0;
+        member.remote->words = open.words != 0 && (can & MPIP_PROP_WORDS) != 0;
+        if (member.remote->words) member.remote->lock = open.lock;
+    }
     return MPI_SUCCESS;
 }
 
@@ -183,6 +275,15 @@ int allocate_alone(Window& window) {
     return MPI_SUCCESS;
 }
 
+// Where a member's end lets one call fail and another one succeed, the memory of those that failed is no window.
+int finish(std::unique_ptr<Window> window, int error, Window** made) {
+    if (error == MPI_SUCCESS)
+        *made = window.release();
+    else
+        end_foreign_access(*window);
+    return error;
+}
+
 }  // namespace
 
 int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, int refused, const Info* hints,
@@ -192,9 +293,10 @@ int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, int
     if (const int error = agree(comm, MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, refused, hints, &window, &cards))
         return error;
     reach_oneself(*window);
-    if (const int error = reach_program_memory(*window, cards)) return error;
-    *made = window.release();
-    return MPI_SUCCESS;
+    int error = reach_program_memory(*window, cards);
+    const size_t near = neighbours(cards, window->comm->rank).size();
+    if (error == MPI_SUCCESS) error = reach_by_nic(*window, cards, near);
+    return finish(std::move(window), error, made);
 }
 
 int win_create_dynamic(Communicator& comm, int refused, const Info* hints, Window** made) {
@@ -202,9 +304,8 @@ int win_create_dynamic(Communicator& comm, int refused, const Info* hints, Windo
     std::vector<Card> cards;
     if (const int error = agree(comm, MPI_WIN_FLAVOR_DYNAMIC, nullptr, 0, 1, refused, hints, &window, &cards))
         return error;
-    if (const int error = reach_program_memory(*window, cards)) return error;
-    *made = window.release();
-    return MPI_SUCCESS;
+    const int error = reach_program_memory(*window, cards);
+    return finish(std::move(window), error, made);
 }
 
 int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, int refused, const Info* hints, bool shared,
@@ -241,6 +342,7 @@ int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, int refused, 
     }
     window->all_direct = all_share;
     reach_oneself(*window);
+    if (const int error = reach_by_nic(*window, cards, near.size())) return error;
     *made = window.release();
     return MPI_SUCCESS;
 }

@@ -9,6 +9,8 @@
 #include "mpi-adi/engine/op.hpp"
 #include "mpi-adi/engine/rma/foreign_access.hpp"
 #include "mpi-adi/engine/rma/inline_op.hpp"
+#include "mpi-adi/engine/rma/remote_access.hpp"
+#include "mpi-adi/engine/rma/remote_words.hpp"
 #include "mpi-adi/engine/rma/transfer.hpp"
 
 namespace viaduct::mpi::rma {
@@ -26,17 +28,20 @@ Spot spot_of(Window& window, int rank, MPI_Aint displacement, int64_t count, con
     int64_t offset = 0;
     int64_t low = 0;
     int64_t high = 0;
+    if (displacement < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return {.error = MPI_ERR_DISP};
     if (__builtin_mul_overflow(displacement, member.disp_unit, &offset) ||
         !bounds_of(type, count, &low, &high))
         return {.error = MPI_ERR_RMA_RANGE};
     if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
         // What a member has attached is known of oneself and where it can be looked up; else to the member alone.
         char* const at = reinterpret_cast<char*>(offset);
-        const bool own = rank == window.comm->rank;
-        if (own ? !window.attached.holds(at + low, high - low)
-                : member.foreign != nullptr && !foreign_holds(member, at + low, high - low))
-            return {.error = MPI_ERR_RMA_RANGE};
-        return {.direct = own ? at : nullptr, .address = static_cast<uint64_t>(offset)};
+        if (rank == window.comm->rank) {
+            if (!window.attached.holds(at + low, high - low)) return {.error = MPI_ERR_RMA_RANGE};
+            return {.direct = at, .address = static_cast<uint64_t>(offset)};
+        }
+        if (member.foreign != nullptr)
+            if (const int error = foreign_check_attached(member, at + low, high - low)) return {.error = error};
+        return {.address = static_cast<uint64_t>(offset)};
     }
     int64_t from = 0;
     int64_t to = 0;
@@ -191,6 +196,8 @@ int put(Window& window, const Items& origin, const Place& target, Request** requ
     if (Member& member = window.member(target.rank); member.foreign != nullptr)
         return done_at_once(
             window, foreign_put({member, spot.address, target.count, *target.type, origin.bytes()}, origin), request);
+    if (window.member(target.rank).remote != nullptr && remote_put(window, origin, target, spot.address, request))
+        return MPI_SUCCESS;
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (fits_inline(*origin.type, origin.bytes()) && fits_inline(*target.type, origin.bytes())) {
         send_put(window, target.rank, first_byte(spot, *target.type), first_byte(origin), origin.bytes(),
@@ -216,6 +223,8 @@ int get(Window& window, const Items& origin, const Place& target, Request** requ
     if (Member& member = window.member(target.rank); member.foreign != nullptr)
         return done_at_once(
             window, foreign_get({member, spot.address, target.count, *target.type, target.bytes()}, origin), request);
+    if (window.member(target.rank).remote != nullptr && remote_get(window, origin, target, spot.address, request))
+        return MPI_SUCCESS;
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (fits_inline(*origin.type, target.bytes()) && fits_inline(*target.type, target.bytes())) {
         send_get(window, target.rank, first_byte(spot, *target.type),
@@ -247,7 +256,11 @@ int accumulate(Window& window, const Items& origin, const Place& target, MPI_Op 
         const Packed data(origin, *from, bytes);
         return done_at_once(
             window, change_here(op, *element, spot, member, target, *to, bytes, data.data(), nullptr), request);
+    } else if (const uint64_t at = first_byte(spot, *to); is_remote_word(member, op, *element, at, bytes)) {
+        return remote_change(window, target.rank, op, *element, at, Packed(origin, *from, bytes).data(), nullptr,
+                             request);
     }
+    before_message(window, target.rank);
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (is_inline_change(*element, *from, *to, bytes)) {
         send_accumulate(window, target.rank, first_byte(spot, *to), first_byte(origin), bytes, op, *element,
@@ -287,7 +300,14 @@ int get_accumulate(Window& window, const Items& origin, const Items& result, con
             return error;
         back->unpack(result.base, static_cast<uint64_t>(result.count), 0, bytes, old.get());
         return nothing(window, request);
+    } else if (const uint64_t at = first_byte(spot, *to);
+               back->contiguous && is_remote_word(member, op, *element, at, bytes)) {
+        const TypeRef from = changes ? whole_elements(*origin.type) : TypeRef();
+        const std::unique_ptr<Packed> data = changes ? std::make_unique<Packed>(origin, *from, bytes) : nullptr;
+        return remote_change(window, target.rank, op, *element, at, changes ? data->data() : nullptr,
+                             static_cast<char*>(result.base) + back->true_lb, request);
     }
+    before_message(window, target.rank);
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (is_inline_change(*element, changes ? *origin.type : *to, *to, bytes) && back->contiguous) {
         send_get_accumulate(window, target.rank, first_byte(spot, *to),
@@ -300,9 +320,9 @@ int get_accumulate(Window& window, const Items& origin, const Items& result, con
     head.op = op;
     head.element = element->handle;
     head.reply_tag = new_reply_tag(window);
-    (new Transfer(window, target.rank, mine))
-        ->receive_aside(result.base, static_cast<uint64_t>(result.count), std::move(back), head.reply_tag,
-                        bytes);
+    auto staging =
+        std::make_unique<StagingBuffer>(result.base, static_cast<uint64_t>(result.count), std::move(back), bytes);
+    (new Transfer(window, target.rank, mine))->receive_staged(std::move(staging), head.reply_tag);
     if (changes) {
         const TypeRef from = whole_elements(*origin.type);
         send_with_data(window, target.rank, head, runs, origin, *from, nullptr);
@@ -341,6 +361,9 @@ int compare_and_swap(Window& window, const void* origin, const void* compare, vo
     }
     if (Member& member = window.member(rank); member.foreign != nullptr)
         return foreign_compare_swap({member, spot.address, 1, type, width}, origin, compare, result);
+    if (const uint64_t at = first_byte(spot, type); is_remote_swap(window.member(rank), width, at))
+        return remote_compare_swap(window, rank, width, at, origin, compare, result);
+    before_message(window, rank);
     send_compare_swap(window, rank, first_byte(spot, type), origin, compare,
                       {result, static_cast<uint8_t>(width), nullptr});
     return MPI_SUCCESS;

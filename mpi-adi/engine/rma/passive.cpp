@@ -10,6 +10,8 @@
 #include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/rma/direct_access.hpp"
+#include "mpi-adi/engine/rma/remote_access.hpp"
+#include "mpi-adi/engine/rma/remote_words.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
 
@@ -21,11 +23,11 @@ bool acquire_word(const Window& window, LockWord& word, LockKind kind) {
     bool got = false;
     if (kind == LockKind::shared) {
         if (word.try_shared()) return true;
-        wait_for_memory([&] { return (got = word.try_shared()) || has_lost(window); });
+        wait_for_memory(window, [&] { return (got = word.try_shared()) || has_lost(window); });
     } else {
         if (word.try_exclusive()) return true;
         word.begin_waiting();
-        wait_for_memory([&] { return (got = word.try_exclusive()) || has_lost(window); });
+        wait_for_memory(window, [&] { return (got = word.try_exclusive()) || has_lost(window); });
         word.end_waiting();
     }
     return got;
@@ -39,6 +41,8 @@ int acquire(Window& window, int rank, LockKind kind) {
         // The program says that no other process needs it.
     } else if (member.line != nullptr) {
         got = acquire_word(window, member.line->lock, kind);
+    } else if (member.remote != nullptr && member.remote->lock.rg_bytes != 0) {
+        got = remote_acquire(window, rank, kind);
     } else {
         member.granted = false;
         tell(window, rank, {.kind = kind == LockKind::shared ? Kind::lock_shared : Kind::lock_exclusive});
@@ -77,9 +81,11 @@ int release(Window& window, int rank) {
             member.line->lock.release_exclusive();
         return take_error(member);
     }
+    if (member.remote != nullptr && member.remote->lock.rg_bytes != 0) return remote_release(window, rank, held);
     tell(window, rank, {.kind = Kind::unlock, .number = ++member.flushes});
     const int lost = wait_for_flush(window, rank);
     member.sent = member.unflushed = false;
+    if (member.remote != nullptr) member.remote->messages = member.remote->written = false;
     const int error = take_error(member);
     return lost != MPI_SUCCESS ? lost : error;
 }
@@ -98,22 +104,32 @@ bool may_lock(const Window& window) {
 }  // namespace
 
 // A crowd looks again after short sleeps.
-void wait_for_memory(bool (*holds)(void*), void* argument) {
+void wait_for_memory(const Window& window, bool (*holds)(void*), void* argument) {
     constexpr unsigned kYields = 300;
     constexpr unsigned kSpins = 30;
     constexpr unsigned kSleepMicroseconds = 50;
     ProgressWait wait;
+    ShownWait shown;
+    bool idle = false;  // the pass before has found nothing, and waited long
     for (unsigned tries = 0; !holds(argument); tries++) {
-        if (progress()) continue;
+        // A pass that has found nothing counts only when the word was looked at behind it.
+        if (idle) shown.found_nothing([&](auto& what) { add_awaited_members(*window.comm, what); });
+        idle = false;
+        if (progress()) {
+            shown.moved();
+            continue;
+        }
+        bool is_long = tries > kYields;
         // No event tells of a word of memory: a module's sleep would last to its end.
         if (tries > kSpins && cpu_contention.computes() && !EngineLock::enabled())
             ::usleep(kSleepMicroseconds);
         else if (!engine.crowded || EngineLock::enabled())
-            wait.wait_a_little();
+            is_long = wait.wait_a_little();
         else if (tries > kYields)
             ::usleep(kSleepMicroseconds);
         else if (tries > kSpins)
             ::sched_yield();
+        idle = is_long;
     }
 }
 
@@ -183,6 +199,7 @@ void wait_local(Window& window, int rank) {
 int flush_members(Window& window, int first, int last) {
     for (int rank = first; rank < last; rank++) {
         Member& member = window.member(rank);
+        if (member.remote != nullptr) settle_puts(window, rank);
         member.sent = false;
         if (!member.unflushed) continue;
         tell(window, rank, {.kind = Kind::flush, .number = ++member.flushes});
@@ -193,6 +210,7 @@ int flush_members(Window& window, int first, int last) {
         Member& member = window.member(rank);
         wait_local(window, rank);
         const int lost = wait_for_flush(window, rank);
+        if (member.remote != nullptr) member.remote->messages = member.remote->changed = false;
         const int error = take_error(member);
         if (first_error == MPI_SUCCESS) first_error = lost != MPI_SUCCESS ? lost : error;
     }

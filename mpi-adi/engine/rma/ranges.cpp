@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "core/process/foreign_memory.hpp"
-
 namespace viaduct::mpi::rma {
 
 bool Ranges::add(char* start, MPI_Aint bytes) {
@@ -16,8 +14,8 @@ bool Ranges::add(char* start, MPI_Aint bytes) {
     return true;
 }
 
-void Ranges::remove(const char* start) {
-    std::erase_if(all_, [&](const Range& range) { return range.start == start; });
+bool Ranges::remove(const char* start) {
+    return std::erase_if(all_, [&](const Range& range) { return range.start == start; }) != 0;
 }
 
 bool Ranges::holds(const char* from, int64_t bytes) const {
@@ -33,25 +31,26 @@ bool Ranges::holds(const char* from, int64_t bytes) const {
     return bytes <= end - from;
 }
 
-bool Ranges::fetch(const RangesCard& card, const ForeignMemory& memory) {
+ForeignMemory::Result Ranges::fetch(const RangesCard& card, const ForeignMemory& memory) {
+    using Result = ForeignMemory::Result;
     constexpr uint64_t kMost = uint64_t{1} << 24;
+    version_ = kNoVersion;  // until all of the list is there
     while (true) {
         const uint64_t before = card.version.load(std::memory_order_acquire);
         const uint64_t count = card.count.load(std::memory_order_relaxed);
         const iovec from{reinterpret_cast<void*>(card.address.load(std::memory_order_relaxed)), count * sizeof(Range)};
-        bool good = before % 2 == 0 && count <= kMost;
-        ForeignMemory::Result seen = ForeignMemory::Result::ok;
-        if (good) {
+        Result seen = Result::unreached;
+        if (before % 2 == 0 && count <= kMost) {
             all_.resize(count);
             seen = memory.read(all_.data(), {&from, 1});
-            std::atomic_thread_fence(std::memory_order_acquire);
-            version_ = before;
         }
-        const bool changed = card.version.load(std::memory_order_relaxed) != before;
-        if (good && !changed && seen == ForeignMemory::Result::ok) return true;
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (before % 2 == 0 && card.version.load(std::memory_order_relaxed) == before) {
+            if (seen == Result::ok) version_ = before;
+            return seen;
+        }
         // A list that its owner is changing is read again, while the owner is there.
-        if (good && !changed) return false;
-        if (memory.probe() != ForeignMemory::Result::ok) return false;
+        if (const Result there = memory.probe(); there != Result::ok) return there;
     }
 }
 

@@ -9,9 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace viaduct {
-class ForeignMemory;
-}
+#include "core/process/foreign_memory.hpp"
 
 namespace viaduct::mpi::rma {
 
@@ -26,11 +24,13 @@ class Ranges {
 public:
     // False: it meets another one.
     bool add(char* start, MPI_Aint bytes);
-    void remove(const char* start);
+    // False: none begins there.
+    bool remove(const char* start);
     // Whether all these bytes are in ranges; no bytes always are.
     bool holds(const char* from, int64_t bytes) const;
-    // The list of another process as it is now. False: its memory cannot be read.
-    bool fetch(const RangesCard& card, const ForeignMemory& memory);
+    // The list of another process as it is now. After an error it is not current: unreached, its memory cannot be read
+    // there, or the card names more ranges than a process can have.
+    ForeignMemory::Result fetch(const RangesCard& card, const ForeignMemory& memory);
     // Whether it is the version of that card.
     bool is_current(const RangesCard& card) const { return version_ == card.version.load(std::memory_order_acquire); }
 
@@ -41,7 +41,9 @@ private:
         MPI_Aint bytes;
     };
 
-    std::vector<Range> all_;     // by address
+    static constexpr uint64_t kNoVersion = ~uint64_t{0};  // odd: no card keeps it
+
+    std::vector<Range> all_;  // by address
     uint64_t version_ = 0;
 };
 

@@ -107,7 +107,7 @@ void Target::begin(int source, Unexpected* message) {
     if (message->um_buf != nullptr) {
         request(source, {message->um_buf, bytes});
         discard(message);
-        if (engine.pressed) watch_memory();
+        if (engine.under_pressure) watch_memory();
         return;
     }
     Stream& stream = streams_[static_cast<size_t>(source)];
@@ -193,7 +193,7 @@ void Target::answer_flush(int source, const Head& head) {
     if (head.number != 0 && !wants_answer(head.kind)) tell_flushed(source, head.number);
 }
 
-// A put goes to its place at once; anything else, and what has no place, is received aside.
+// A put goes to its place at once; anything else, and what has no place, is received into a buffer of its own.
 void Target::receive_data(int source) {
     Stream& stream = streams_[static_cast<size_t>(source)];
     const Head& head = stream.head;

@@ -93,9 +93,9 @@ void Target::change(int source, const InlineOp& inline_op, const char* data, cha
 }
 
 void Target::answer_inline(int source, int error, const char* data, size_t bytes) {
-    Parcel answer{{.kind = Kind::answer, .code = error}};
+    InlineMessage answer{{.kind = Kind::answer, .code = error}};
     std::memcpy(answer.data, data, bytes);
-    send_parcel(window_, source, answer, bytes);
+    send_inline_message(window_, source, answer, bytes);
 }
 
 }  // namespace viaduct::mpi::rma

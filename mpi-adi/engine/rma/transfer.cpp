@@ -12,12 +12,15 @@ void Transfer::receive(const Payload& where, uint32_t tag, uint64_t bytes) {
     watch(irecv(*window_.comm, Channel::p2p, rank_, static_cast<int>(tag), where));
 }
 
-void Transfer::receive_aside(void* base, uint64_t count, TypeRef layout, uint32_t tag, uint64_t bytes) {
-    aside_ = std::make_unique_for_overwrite<char[]>(bytes);
-    layout_ = std::move(layout);
-    base_ = base;
-    count_ = count;
-    receive({aside_.get(), bytes, nullptr, 0}, tag, bytes);
+void Transfer::wait_for(Request* begun, uint64_t bytes) {
+    receives_ = true;
+    expected_ = bytes;
+    watch(begun);
+}
+
+void Transfer::receive_staged(std::unique_ptr<StagingBuffer> staging, uint32_t tag) {
+    staging_ = std::move(staging);
+    receive({staging_->data(), staging_->bytes(), nullptr, 0}, tag, staging_->bytes());
 }
 
 // Modules tell of the end of requests that ask for it; one that has ended already is taken as it is.
@@ -32,7 +35,7 @@ void Transfer::done(Request* message) {
     const bool whole = !receives_ || static_cast<uint64_t>(message->r_length) == expected_;
     int error = finish(message);
     if (error == MPI_SUCCESS && !whole) error = MPI_ERR_RMA_RANGE;
-    if (error == MPI_SUCCESS && aside_ != nullptr) layout_->unpack(base_, count_, 0, expected_, aside_.get());
+    if (error == MPI_SUCCESS && receives_ && staging_ != nullptr) staging_->unpack();
     Member& member = window_.member(rank_);
     member.outstanding--;
     if (mine_ != nullptr)
@@ -44,6 +47,7 @@ void Transfer::done(Request* message) {
 
 Request* new_operation(Window& window) {
     Request* request = new_request(Request::Kind::activity);
+    request->not_cancellable = true;
     request->comm = window.comm;
     comm_retain(*window.comm);
     return request;

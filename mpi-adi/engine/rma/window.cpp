@@ -3,8 +3,11 @@
 #include "mpi-adi/engine/rma/window.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/failure.hpp"
@@ -41,7 +44,7 @@ constexpr Hint kHints[] = {{"no_locks", "false"},
 
 }  // namespace
 
-Immortal<ObjectTable<Window, HandleType::win>> windows;
+NeverDestroyed<ObjectTable<Window, HandleType::win>> windows;
 
 Window::Window() {
     errhandler = errhandler_of(MPI_ERRORS_ARE_FATAL);
@@ -58,6 +61,8 @@ Window::~Window() {
     windows->remove(handle);
     errhandler_release(errhandler);
     target.reset();
+    exposed_lock.reset();
+    exposed_memory.reset();
     if (comm != nullptr) comm_release(*comm);
     std::free(own_memory);
 }
@@ -77,13 +82,15 @@ int tell(Window* window, int code, const char* function) {
         errhandler_release(handler);
         return asked_twice ? MPI_SUCCESS : code;  // as for communicators
     }
+    char handle[16];
+    std::snprintf(handle, sizeof handle, "0x%x", static_cast<unsigned>(window->handle));
     end_job(code > 0 && code < 256 ? code : 1, "%s: %s (window %s)", function, error_text(code).c_str(),
-            window->name.c_str());
+            window->name.empty() ? handle : window->name.c_str());
 }
 
 int raise(Window* window, int code, const char* function) {
     if (window == nullptr) return mpi::raise(static_cast<Comm*>(nullptr), code, function);
-    return code == MPI_SUCCESS
+    return code <= MPI_SUCCESS  // see publish()
                ? code
                : note_failure([](void* object, int error, const char* name) {
                      return tell(static_cast<Window*>(object), error, name);
@@ -105,8 +112,11 @@ int win_free(Window* window) {
     if (const int error = window->attributes.clear(window->handle)) return error;
     const int late = flush_members(*window, 0, window->group_size());
     // No requests are under way any more when all members have come here. Members that have failed are not waited
-    // for, and what those that are left still send is dropped.
-    if (const int error = barrier(*window); error != MPI_SUCCESS && !robust::is_loss(error)) return error;
+    // for: what those that are left still send is dropped, and what they access by system calls is kept from them.
+    if (const int error = barrier(*window); error != MPI_SUCCESS) {
+        if (!robust::is_loss(error)) return error;
+        end_foreign_access(*window);
+    }
     delete window;
     return robust::is_loss(late) ? MPI_SUCCESS : late;
 }
@@ -123,7 +133,10 @@ RangesCard* card_of(Window& window) {
 int win_attach(Window& window, void* base, MPI_Aint size) {
     if (window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return MPI_ERR_RMA_FLAVOR;
     if (size < 0) return MPI_ERR_SIZE;
-    if (size == 0) return MPI_SUCCESS;
+    if (size == 0) {
+        window.empty_attached++;
+        return MPI_SUCCESS;
+    }
     if (base == nullptr) return MPI_ERR_RMA_ATTACH;
     const RangesChange change(card_of(window), window.attached);
     return window.attached.add(static_cast<char*>(base), size) ? MPI_SUCCESS : MPI_ERR_RMA_ATTACH;
@@ -131,9 +144,10 @@ int win_attach(Window& window, void* base, MPI_Aint size) {
 
 int win_detach(Window& window, const void* base) {
     if (window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return MPI_ERR_RMA_FLAVOR;
-    // An empty range left nothing behind when it was attached, and may lie where no other does.
     const RangesChange change(card_of(window), window.attached);
-    window.attached.remove(static_cast<const char*>(base));
+    if (window.attached.remove(static_cast<const char*>(base))) return MPI_SUCCESS;
+    if (window.empty_attached == 0) return MPI_ERR_BASE;
+    window.empty_attached--;
     return MPI_SUCCESS;
 }
 
@@ -166,7 +180,7 @@ int barrier(Window& window) {
             meeting.round.store(round + 1, std::memory_order_release);
         } else {
             const auto met = [&] { return meeting.round.load(std::memory_order_acquire) != round; };
-            wait_for_memory([&] { return met() || has_lost(window); });
+            wait_for_memory(window, [&] { return met() || has_lost(window); });
             if (!met()) return MPIX_ERR_PROC_FAILED;
         }
         return MPI_SUCCESS;
@@ -174,6 +188,39 @@ int barrier(Window& window) {
     Schedule s(*window.comm);
     coll::barrier(s);
     return s.run();
+}
+
+namespace {
+
+template <typename WayOf>
+std::string ways(const Window& window, WayOf&& way_of) {
+    constexpr const char* kAccessNames[] = {"memory", "system_calls", "nic", "messages"};
+    int count[std::size(kAccessNames)] = {};
+    for (int rank = 0; rank < window.group_size(); rank++)
+        if (rank != window.comm->rank) count[way_of(window.members[static_cast<size_t>(rank)])]++;
+    std::string text;
+    for (size_t i = 0; i < std::size(kAccessNames); i++) {
+        if (count[i] == window.group_size() - 1) return kAccessNames[i];
+        if (count[i] != 0)
+            text += std::string(text.empty() ? "" : " ") + kAccessNames[i] + "=" + std::to_string(count[i]);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string access_ways(const Window& window) {
+    return ways(window, [](const Member& member) {
+        return member.direct != nullptr ? 0 : member.foreign != nullptr ? 1 : member.remote != nullptr ? 2 : 3;
+    });
+}
+
+std::string atomic_ways(const Window& window) {
+    return ways(window, [](const Member& member) {
+        if (member.direct != nullptr) return 0;
+        if (member.foreign != nullptr) return 1;
+        return member.remote != nullptr && member.remote->words ? 2 : 3;
+    });
 }
 
 int take_error(Member& member) { return std::exchange(member.error, MPI_SUCCESS); }

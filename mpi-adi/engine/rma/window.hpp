@@ -13,10 +13,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/engine/rma/awaited.hpp"
 #include "mpi-adi/engine/rma/foreign.hpp"
+#include "mpi-adi/engine/rma/remote.hpp"
 #include "mpi-adi/engine/rma/shared_region.hpp"
 #include "mpi-adi/engine/rma/wire.hpp"
 
@@ -37,6 +39,7 @@ struct alignas(64) Member {
     bool shared = false;             // `direct` is memory that all members of the host have mapped
 
     std::unique_ptr<Foreign> foreign;  // memory that this process reaches by system calls
+    std::unique_ptr<Remote> remote;    // memory that this process' NIC reaches
     MPI_Aint base = 0;               // of the window in that process; 0 in dynamic windows
     bool asked = false;              // for its lock, by one thread
     bool granted = false;            // the answer to that, where it comes by message
@@ -79,12 +82,17 @@ struct Window {
     bool settled = false;     // see settle()
     unsigned locks = 0;       // held by MPI_Win_lock
     bool exposed = false;     // between MPI_Win_post and MPI_Win_wait
+    std::atomic<bool> found_ended{false};  // an operation has found that a member's process has ended
 
     // This process reaches all members' memory itself: nothing is ever sent but synchronisation.
     bool all_direct = false;
     std::unique_ptr<SharedRegion> region;
     void* own_memory = nullptr;          // of an allocated window that is not shared
+    std::unique_ptr<Exposed> exposed_memory;  // to the NICs of members on other hosts
+    std::unique_ptr<Exposed> exposed_lock;
+    std::unique_ptr<MemberLine> own_line;  // where no neighbour shares one
     Ranges attached;                     // of a dynamic one
+    unsigned empty_attached = 0;         // ranges without a byte, which may lie where others do
     std::unique_ptr<Target> target;
     ProgressWait wait;   // of a program that asks again and again
     unsigned calls = 0;  // see is_time_to_look()
@@ -100,7 +108,7 @@ struct Window {
     int group_size() const { return static_cast<int>(group); }
 };
 
-extern Immortal<ObjectTable<Window, HandleType::win>> windows;
+extern NeverDestroyed<ObjectTable<Window, HandleType::win>> windows;
 inline Window* win_of(MPI_Win handle) { return windows->find(handle); }
 // Runs the error handler of the window; null: that of the world.
 [[nodiscard]] int tell(Window* window, int code, const char* function);
@@ -134,6 +142,12 @@ void win_set_hints(Window& window, const Info& hints);
 // rank < 0: all members.
 [[nodiscard]] int flush(Window& window, int rank, bool local);
 [[nodiscard]] int sync(Window& window);
+
+// How other members are reached: by memory, system_calls, nic or messages. One word where it is the same for all, else
+// "memory=3 nic=4".
+std::string access_ways(const Window& window);
+// The same for accumulates of one element of 4 or 8 bytes at its alignment.
+std::string atomic_ways(const Window& window);
 
 // Used by those files among each other.
 
@@ -191,15 +205,16 @@ inline bool is_time_to_look(Window& window) {
     return ++window.calls % kCallsBetweenLooks == 0;
 }
 // Waits until something holds that others bring about in shared memory, where no event tells of it.
-void wait_for_memory(bool (*holds)(void*), void* argument);
+void wait_for_memory(const Window& window, bool (*holds)(void*), void* argument);
 template <typename Condition>
-void wait_for_memory(Condition&& condition) {
+void wait_for_memory(const Window& window, Condition&& condition) {
     using Plain = std::remove_reference_t<Condition>;
-    wait_for_memory([](void* argument) { return (*static_cast<Plain*>(argument))(); }, &condition);
+    wait_for_memory(window, [](void* argument) { return (*static_cast<Plain*>(argument))(); }, &condition);
 }
 [[nodiscard]] int barrier(Window& window);
 // Whether a member has failed. Then no answer, lock or meeting of any member is waited for.
 inline bool has_lost(const Window& window) {
+    if (window.found_ended.load(std::memory_order_relaxed)) return true;
     return window.comm->robust != nullptr && !window.comm->robust->lost.empty();
 }
 

@@ -66,12 +66,12 @@ struct InlineOp {
 };
 static_assert(sizeof(InlineOp) == 24);
 
-// A InlineOp and the data behind it, as they are sent.
-struct Parcel {
+// An InlineOp and the data behind it, as they are sent.
+struct InlineMessage {
     InlineOp inline_op;
     char data[kInlineOpBytes] = {};
 };
-static_assert(sizeof(Parcel) == sizeof(InlineOp) + kInlineOpBytes);
+static_assert(sizeof(InlineMessage) == sizeof(InlineOp) + kInlineOpBytes);
 
 constexpr MPI_Op kPredefinedOps = MPI_REPLACE & ~0xffff;
 

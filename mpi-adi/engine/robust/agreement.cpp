@@ -3,6 +3,7 @@
 #include "mpi-adi/engine/robust/agreement.hpp"
 
 #include <cstring>
+#include <new>
 
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/robust/state.hpp"
@@ -128,18 +129,22 @@ Vote decide(const Members& members, const Rounds::Slot& slot) {
 class Agreement final : public Activity {
 public:
     Agreement(Communicator& comm, int64_t flags, std::function<int(const Vote&)> end)
-        : comm_(comm), end_(std::move(end)) {
-        Rounds& rounds = rounds_of(comm);
-        instance_ = ++rounds.begun;
-        Rounds::Slot& slot = *slot_of(rounds, instance_);
-        slot.own = Vote();
-        slot.own->flags = flags;
-        slot.own->acknowledged = acknowledged_members(*comm.robust, Members(comm));
+        : comm_(comm), rounds_(rounds_of(comm)), end_(std::move(end)) {
+        own_.flags = flags;
+        own_.acknowledged = acknowledged_members(*comm.robust, Members(comm));
     }
 
+    // An instance that has begun must end, because others wait for this process. So it begins here, when it has its
+    // place among the activities, and what lacks memory is done again in the next pass.
     bool advance(int* error) override {
-        Rounds::Slot& slot = rounds_of(comm_).slots[instance_ % 2];
-        if (!slot.decided) turn_to_leader(slot);
+        if (instance_ == 0) begin();
+        Rounds::Slot& slot = rounds_.slots[instance_ % 2];
+        try {
+            if (!slot.decided) turn_to_leader(slot);
+            if (slot.must_tell) tell_decision(slot);
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
         if (!slot.decided) return false;
         const Vote decision = *slot.decided;
         *error = decision.lost[size_t(Members(comm_).own())] ? MPIX_ERR_PROC_FAILED : end_(decision);
@@ -147,25 +152,38 @@ public:
     }
 
 private:
+    void begin() {
+        instance_ = ++rounds_.begun;
+        slot_of(rounds_, instance_)->own = std::move(own_);
+    }
+
     void turn_to_leader(Rounds::Slot& slot) {
         const Members members(comm_);
         const int leader = lowest_left(members);
-        if (std::exchange(slot.leader, leader) != leader) {
+        if (slot.leader != leader) {
             slot.own->lost = lost_members(members);
             const std::vector<char> bytes = encode(instance_, *slot.own);
             if (leader != members.own())
                 members.send(leader, Control::vote, bytes);
             else if (leader != 0)  // otherwise none was there before
                 tell_others(members, Control::question, bytes);
+            slot.leader = leader;
         }
         if (leader != members.own() || !all_have_voted(members, slot)) return;
         slot.decided = decide(members, slot);
-        tell_others(members, Control::decision, encode(instance_, *slot.decided));
+        slot.must_tell = true;
+    }
+
+    void tell_decision(Rounds::Slot& slot) {
+        tell_others(Members(comm_), Control::decision, encode(instance_, *slot.decided));
+        slot.must_tell = false;
     }
 
     Communicator& comm_;
+    Rounds& rounds_;
+    Vote own_;
     std::function<int(const Vote&)> end_;
-    uint32_t instance_;
+    uint32_t instance_ = 0;  // 0: not begun
 };
 
 }  // namespace

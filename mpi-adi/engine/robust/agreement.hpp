@@ -47,7 +47,8 @@ struct Rounds {
         uint32_t instance = 0;
         std::optional<Vote> own;  // this process takes part
         std::optional<Vote> decided;
-        int leader = -1;  // that the own vote was sent to, or that has queried the others
+        int leader = -1;         // that the own vote was sent to, or that has queried the others
+        bool must_tell = false;  // the others, what this process has decided
         std::vector<std::optional<Vote>> votes;
     };
     uint32_t begun = 0;  // instances that this process has begun

@@ -3,6 +3,7 @@
 #include "mpi-adi/engine/robust/control.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/robust/agreement.hpp"
@@ -13,6 +14,7 @@ namespace viaduct::mpi::robust {
 namespace {
 
 void handle(Communicator& by, int source, Control kind, const char* data, size_t bytes) {
+    if (kind == Control::wake) return;
     Communicator& comm = by.around != nullptr ? *by.around : by;
     if (kind == Control::revoke)
         revoke(comm);
@@ -83,9 +85,10 @@ void send_control(process_t& to, const mpip_comm& way, Control kind, const std::
     if (to.p_proto->pt_fsend(&to, bytes.data(), bytes.size(), nullptr, int(kind), &now,
                              MPIP_MODE_STANDARD | MPIP_MODE_TRY) != MPIP_AGAIN)
         return;
+    auto copy = std::make_unique_for_overwrite<char[]>(bytes.size() + 1);
+    std::copy(bytes.begin(), bytes.end(), copy.get());
     Request* const request = new_request(Request::Kind::send);
-    request->owned = std::make_unique_for_overwrite<char[]>(bytes.size() + 1);
-    std::copy(bytes.begin(), bytes.end(), request->owned.get());
+    request->owned = std::move(copy);
     request->r_flags = MPIP_REQ_SEND;
     request->r_tag = int(kind);
     request->r_proc = &to;
@@ -101,7 +104,11 @@ void send_control(process_t& to, const mpip_comm& way, Control kind, const std::
     request->r_comm = nullptr;
     detach_request(request);
     mpip_enqsend(&to, request);
-    to.p_proto->pt_queuedsend(&to);
+    try {
+        to.p_proto->pt_queuedsend(&to);
+    } catch (const std::bad_alloc&) {
+        end_job(MPI_ERR_NO_MEM, "a message is half sent and there is no memory for the rest");
+    }
 }
 
 Members::Members(Communicator& comm) : comm_(comm) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Control messages: what members of a communicator tell each other when some of them have failed or it is revoked. They
-// are short, and taken in the moment in which they come, whatever the program waits for.
+// Control messages: what members of a communicator tell each other when some of them have failed or it is revoked, and
+// what wakes one that waits for a word of memory. They are short, and taken in the moment in which they come, whatever
+// the program waits for.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace viaduct::mpi::robust {
 
-enum class Control : int { revoke = 1, vote, question, decision };
+// wake: says nothing; it ends a sleep at the modules (word_wait.hpp).
+enum class Control : int { revoke = 1, vote, question, decision, wake };
 
 // A communicator takes control messages from now on.
 void serve_control(Communicator& comm);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <utility>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/robust/agreement.hpp"
 #include "mpi-adi/engine/robust/control.hpp"
@@ -22,11 +23,11 @@ struct Ended {
     Decisions decisions;
 };
 
-std::deque<Ended> all_ended;
-std::vector<uint64_t> held;
+NeverDestroyed<std::deque<Ended>> all_ended;
+NeverDestroyed<std::vector<uint64_t>> held;
 
 const Ended* find(uint64_t context) {
-    for (const Ended& one : all_ended)
+    for (const Ended& one : *all_ended)
         for (const uint64_t added : kContextOf)
             if ((context ^ added) == one.context) return &one;
     return nullptr;
@@ -34,8 +35,8 @@ const Ended* find(uint64_t context) {
 
 void remember(Comm& comm, const Decisions& decisions) {
     if (find(comm.recv_context) != nullptr) return;
-    if (all_ended.size() == kMost) all_ended.pop_front();
-    all_ended.push_back({comm.recv_context, comm.channels[unsigned(Channel::control)], decisions});
+    if (all_ended->size() == kMost) all_ended->pop_front();
+    all_ended->push_back({comm.recv_context, comm.channels[unsigned(Channel::control)], decisions});
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ void remember_ended(Comm& comm) {
     if (comm.inter) remember(*static_cast<Communicator&>(comm).within, decisions);
 }
 
-bool is_ended(uint64_t context) { return !all_ended.empty() && find(context) != nullptr; }
+bool is_ended(uint64_t context) { return !all_ended->empty() && find(context) != nullptr; }
 
 void came_late(process_t* from, uint64_t context, const envelope& message, const void* data) {
     const Ended& one = *find(context);
@@ -59,13 +60,13 @@ void came_late(process_t* from, uint64_t context, const envelope& message, const
 }
 
 void hold_for_later(uint64_t context) {
-    held.push_back(context);
+    held->push_back(context);
     start_watch();
 }
 
 bool see_to_held() {
-    if (held.empty()) return false;
-    for (const uint64_t context : std::exchange(held, {})) {
+    if (held->empty()) return false;
+    for (const uint64_t context : std::exchange(*held, {})) {
         const auto found = engine.matchers.find(context);
         if (found == engine.matchers.end()) continue;
         Matcher& matcher = *found->second;
@@ -77,11 +78,11 @@ bool see_to_held() {
             matcher.remove(message);
             dismiss(message);
         }
-        forget_matcher(context);
+        erase_matcher(context);
     }
     return true;
 }
 
-bool has_held() { return !held.empty(); }
+bool has_held() { return !held->empty(); }
 
 }  // namespace viaduct::mpi::robust

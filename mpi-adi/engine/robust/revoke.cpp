@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See revoke.hpp. What sends by a communicator looks up a process and calls its module; so that sends need no check,
-// one that is revoked has in place of each member a process whose module refuses everything.
+// See revoke.hpp. What sends by a communicator looks up a process and calls its module. So that sends need no check, a
+// revoked communicator has in place of each member a process whose module refuses to send: pt_fsend and pt_queuedsend
+// are all of it that is called.
 #include "mpi-adi/engine/robust/revoke.hpp"
 
 #include "mpi-adi/engine/engine.hpp"
@@ -35,11 +36,12 @@ process_t& refusing_process() {
     return process;
 }
 
-void close_all(Comm& comm) {
+// May be called again after it has failed: nothing is closed before there is memory for it.
+void close_all_but_control(Comm& comm) {
     State& state = state_of(comm);
+    state.refusing.assign(size_t(comm.remote_size), &refusing_process());
     for (unsigned i = 0; i < kChannels; i++)
         if (i != unsigned(Channel::control)) close_channel(comm, Channel(i), MPIX_ERR_REVOKED);
-    state.refusing.assign(size_t(comm.remote_size), &refusing_process());
     comm.peers = state.refusing.data();
 }
 
@@ -48,12 +50,14 @@ void close_all(Comm& comm) {
 bool is_revoked(const Communicator& comm) { return refusal(comm, Channel::p2p) == MPIX_ERR_REVOKED; }
 
 void revoke(Communicator& comm) {
-    if (is_revoked(comm)) return;
-    close_all(comm);
-    if (comm.within != nullptr) close_all(*comm.within);
+    State& state = state_of(comm);
+    if (state.revocation_sent) return;
+    close_all_but_control(comm);
+    if (comm.within != nullptr) close_all_but_control(*comm.within);
     const Members members(comm);
     for (int i = 0; i < members.size(); i++)
         if (i != members.own() && !members.is_lost(i)) members.send(i, Control::revoke, {});
+    state.revocation_sent = true;
 }
 
 }  // namespace viaduct::mpi::robust

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/robust/agreement.hpp"
@@ -16,8 +17,8 @@ namespace {
 constexpr long kNoJobIsLarger = 1 << 20;
 
 // Process numbers, in the order in which this process has heard of their loss.
-std::vector<int> lost_processes;
-std::vector<State*> watched;
+NeverDestroyed<std::vector<int>> lost_processes;
+NeverDestroyed<std::vector<State*>> watched;
 bool forgiving = false;
 
 // A request of the program that it can wait for again.
@@ -49,7 +50,7 @@ bool end_all(Matcher& matcher, int error) {
     return moved;
 }
 
-bool end_hopeless(const State& state, Matcher& matcher) {
+bool fail_receives_from_lost(State& state, Matcher& matcher) {
     bool moved = false;
     for (const LostMember& one : state.lost) {
         if (one.rank < 0) continue;
@@ -63,14 +64,17 @@ bool end_hopeless(const State& state, Matcher& matcher) {
     if (!never && !has_unacknowledged(state)) return moved;
     while (Request* const receive = matcher.take_receive_from_anywhere()) {
         const bool stays = !never && can_stay(*receive);
-        if (stays) receive->kind = Request::Kind::pending;
+        if (stays) {
+            receive->kind = Request::Kind::pending;
+            state.ended.push_back(receive);
+        }
         complete(receive, stays ? MPIX_ERR_PROC_FAILED_PENDING : MPIX_ERR_PROC_FAILED);
         moved = true;
     }
     return moved;
 }
 
-bool look_after(const State& state) {
+bool look_after(State& state) {
     bool moved = false;
     for (unsigned i = 0; i < kChannels; i++) {
         Matcher* const matcher = state.comm.matchers[i];
@@ -80,29 +84,30 @@ bool look_after(const State& state) {
         else if (state.closed[i] != MPI_SUCCESS)
             moved |= end_all(*matcher, state.closed[i]);
         else if (!state.lost.empty())
-            moved |= end_hopeless(state, *matcher);
+            moved |= fail_receives_from_lost(state, *matcher);
     }
     return moved;
 }
 
 bool watch() {
     bool moved = see_to_held();
-    for (size_t i = 0; i < watched.size();) {
-        State* const state = watched[i];
+    for (size_t i = 0; i < watched->size();) {
+        State* const state = (*watched)[i];
         Comm& comm = state->comm;
         comm_retain(comm);
         moved |= look_after(*state);
         comm_release(comm);  // it may have been the last one
-        if (i < watched.size() && watched[i] == state) i++;
+        if (i < watched->size() && (*watched)[i] == state) i++;
     }
-    if (watched.empty() && !has_held()) engine.watch = nullptr;
+    if (watched->empty() && !has_held()) engine.watch = nullptr;
     return moved;
 }
 
 void begin_watching(State& state) {
     start_watch();
-    if (std::exchange(state.watched, true)) return;
-    watched.push_back(&state);
+    if (state.watched) return;
+    watched->push_back(&state);
+    state.watched = true;
 }
 
 int rank_among(process_t* const* members, int size, const process_t& process) {
@@ -127,11 +132,11 @@ void note(Comm& comm, int number) {
     if (rank < 0 && !here) return;
     State& state = state_of(comm);
     if (knows(state, number)) return;
-    state.lost.push_back({number, rank});
-    for (mpip_comm& way : comm.channels) way.c_flags |= MPIP_COMM_TRANSPORTERR;
+    // It counts as known last: what fails before is done again.
     close_channel(comm, Channel::collective, MPIX_ERR_PROC_FAILED);
     if (within != nullptr) close_channel(*within, Channel::collective, MPIX_ERR_PROC_FAILED);
-    begin_watching(state);
+    for (mpip_comm& way : comm.channels) way.c_flags |= MPIP_COMM_TRANSPORTERR;
+    state.lost.push_back({number, rank});
 }
 
 }  // namespace
@@ -141,6 +146,7 @@ State::~State() = default;
 
 State& state_of(Comm& comm) {
     if (comm.robust == nullptr) comm.robust = new State(comm);
+    comm.direct = false;
     return *comm.robust;
 }
 
@@ -151,8 +157,8 @@ bool is_lost(const process_t& process) { return (process.p_flags & MPIP_PROC_TRA
 void lost(process_t& process) {
     const int number = world_rank_of(process);
     process.p_flags |= MPIP_PROC_TRANSPORTERR;
-    if (std::find(lost_processes.begin(), lost_processes.end(), number) != lost_processes.end()) return;
-    lost_processes.push_back(number);
+    if (std::find(lost_processes->begin(), lost_processes->end(), number) != lost_processes->end()) return;
+    lost_processes->push_back(number);
     for (const auto& [context, matcher] : engine.matchers) {
         Comm* const owner = matcher->owner();
         if (owner != nullptr && owner->recv_context == context) note(*owner, number);
@@ -169,9 +175,9 @@ int loss_for_receive(const Comm& comm, Channel channel, int peer) {
 
 void close_channel(Comm& comm, Channel channel, int error) {
     State& state = state_of(comm);
+    begin_watching(state);
     int& closed = state.closed[static_cast<unsigned>(channel)];
     if (closed != MPIX_ERR_REVOKED) closed = error;
-    begin_watching(state);
 }
 
 // Received into nothing, in a request of its own that frees itself.
@@ -193,6 +199,7 @@ void dismiss(Unexpected* message) {
 
 void wait_on(Request& request) {
     Comm& comm = *request.comm;
+    std::erase(comm.robust->ended, &request);
     const Persistent* const kept = request.persistent.get();
     const int tag = kept != nullptr ? kept->tag : request.r_tag;
     request.kind = Request::Kind::receive;
@@ -210,16 +217,25 @@ void wait_on(Request& request) {
     }
 }
 
+void acknowledge(Comm& comm, size_t losses) {
+    State& state = *comm.robust;
+    state.acknowledged = losses;
+    if (has_unacknowledged(state) || all_are_lost(state)) return;
+    std::vector<Request*> again = std::exchange(state.ended, {});
+    std::sort(again.begin(), again.end(), [](const Request* a, const Request* b) { return a->order < b->order; });
+    for (Request* const request : again) wait_on(*request);
+}
+
 bool goes_on() { return forgiving; }
 
 void attached(Comm& comm) {
-    for (const int number : lost_processes) note(comm, number);
+    for (const int number : *lost_processes) note(comm, number);
 }
 
 void detached(Comm& comm) {
-    if (comm.robust != nullptr || !lost_processes.empty()) remember_ended(comm);
+    if (comm.robust != nullptr || !lost_processes->empty()) remember_ended(comm);
     if (comm.robust == nullptr) return;
-    std::erase(watched, comm.robust);
+    std::erase(*watched, comm.robust);
     if (comm.peers == comm.robust->refusing.data()) comm.peers = comm.robust->members;
     delete comm.robust;
     comm.robust = nullptr;

@@ -43,8 +43,10 @@ struct State {
     int closed[kChannels] = {};    // the error with which all that uses the channel ends
     std::vector<LostMember> lost;  // in the order in which this process has heard of it
     size_t acknowledged = 0;       // of them, the first so many
+    std::vector<Request*> ended;   // with MPIX_ERR_PROC_FAILED_PENDING, and the program has not been told
     bool watched = false;
     std::vector<process_t*> refusing;  // Comm::peers of one that is revoked
+    bool revocation_sent = false;      // to all members that are not lost
     std::unique_ptr<Rounds> rounds;    // agreements, see agreement.hpp
 };
 
@@ -71,6 +73,10 @@ void dismiss(Unexpected* message);
 
 // A receive from anywhere that ended with MPIX_ERR_PROC_FAILED_PENDING waits on.
 void wait_on(Request& request);
+
+// The program has acknowledged the first so many losses of the communicator. Receives from anywhere that ended because
+// of them, and of which it has not been told, wait on: what is acknowledged is reported no more.
+void acknowledge(Comm& comm, size_t losses);
 
 // From now on each pass of progress sees to what is in trouble, until nothing is.
 void start_watch();

@@ -34,7 +34,7 @@ Handles::iterator find(MPI_T_cvar_handle handle) {
 
 }  // namespace
 
-void forget_cvar_handles() { handles().clear(); }
+void clear_cvar_handles() { handles().clear(); }
 
 }  // namespace viaduct::mpi::tool
 

@@ -50,8 +50,8 @@ VIADUCT_MPI_EXPORT(MPI_T_finalize)
 VIADUCT_MPI_FUNCTION PMPI_T_finalize(void) try {
     VIADUCT_TOOL_CALL()
     if (--users == 0) {
-        forget_cvar_handles();
-        forget_pvar_sessions();
+        clear_cvar_handles();
+        clear_pvar_sessions();
     }
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()

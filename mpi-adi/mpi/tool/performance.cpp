@@ -56,11 +56,11 @@ auto find(std::vector<std::unique_ptr<Owned>>& all, Pointer one) {
     return std::find_if(all.begin(), all.end(), [one](const auto& owned) { return owned.get() == one; });
 }
 
-bool known(MPI_T_pvar_session session) { return find(open_sessions(), session) != open_sessions().end(); }
+bool is_known(MPI_T_pvar_session session) { return find(open_sessions(), session) != open_sessions().end(); }
 
 // A code, or MPI_SUCCESS when `handle` is one of the session.
 int check(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
-    if (!known(session)) {
+    if (!is_known(session)) {
         return MPI_T_ERR_INVALID_SESSION;
     }
     return find(session->handles, handle) == session->handles.end() ? MPI_T_ERR_INVALID_HANDLE : MPI_SUCCESS;
@@ -70,7 +70,7 @@ int check(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
 template <typename Action>
 int each_counter(MPI_T_pvar_session session, MPI_T_pvar_handle handle, int refusal, Action action) {
     if (handle == MPI_T_PVAR_ALL_HANDLES) {
-        if (!known(session)) {
+        if (!is_known(session)) {
             return MPI_T_ERR_INVALID_SESSION;
         }
         for (auto& one : session->handles) {
@@ -107,7 +107,7 @@ const Performance* variable_at(int index) {
 
 }  // namespace
 
-void forget_pvar_sessions() { open_sessions().clear(); }
+void clear_pvar_sessions() { open_sessions().clear(); }
 
 }  // namespace viaduct::mpi::tool
 
@@ -174,7 +174,7 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_create(MPI_T_pvar_session* session) try
 VIADUCT_MPI_EXPORT(MPI_T_pvar_session_free)
 VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_free(MPI_T_pvar_session* session) try {
     VIADUCT_TOOL_CALL()
-    if (!session || !known(*session)) {
+    if (!session || !is_known(*session)) {
         return MPI_T_ERR_INVALID_SESSION;
     }
     open_sessions().erase(find(open_sessions(), *session));
@@ -186,7 +186,7 @@ VIADUCT_MPI_EXPORT(MPI_T_pvar_handle_alloc)
 VIADUCT_MPI_FUNCTION PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void*,
                                               MPI_T_pvar_handle* handle, int* count) try {
     VIADUCT_TOOL_CALL()
-    if (!known(session)) {
+    if (!is_known(session)) {
         return MPI_T_ERR_INVALID_SESSION;
     }
     const Performance* one = variable_at(pvar_index);

@@ -38,8 +38,8 @@ void give(Out* out, Value value) {
 }
 
 // The last MPI_T_finalize frees what the program did not.
-void forget_cvar_handles();
-void forget_pvar_sessions();
+void clear_cvar_handles();
+void clear_pvar_sessions();
 
 }  // namespace viaduct::mpi::tool
 

@@ -25,6 +25,9 @@ constexpr CounterRow kCounters[] = {
     {"vbufs_grown", &mpip_counters::mc_vbufs_grown, "times the pool of packet buffers grew"},
     {"scattered", &mpip_counters::mc_scattered, "long messages that the NIC gathered or scattered"},
     {"lists", &mpip_counters::mc_lists, "lists of pieces fetched from the other side's memory"},
+    {"puts", &mpip_counters::mc_puts, "one-sided writes to memory of other processes by the NIC"},
+    {"gets", &mpip_counters::mc_gets, "one-sided reads of memory of other processes by the NIC"},
+    {"changes", &mpip_counters::mc_changes, "atomic operations on memory of other processes by the NIC"},
 };
 static_assert(sizeof(mpip_counters) == sizeof kCounters / sizeof *kCounters * sizeof(uint64_t),
               "one row for each counter");

@@ -14,17 +14,17 @@ inline size_t bytes_of(size_t count, const mpip_type_t* type) {
 
 [[nodiscard]] int wait_for(const mpip_req_t* req);
 
-// A sleep inside pt_block: other threads may be in the module while it lasts.
-class Asleep {
+// The scope of a sleep inside pt_block: while it lasts, other threads may be in the module.
+class SleepScope {
 public:
-    Asleep() {
+    SleepScope() {
         if (mpip_up.sleeping != nullptr) mpip_up.sleeping();
     }
-    ~Asleep() {
+    ~SleepScope() {
         if (mpip_up.awake != nullptr) mpip_up.awake();
     }
-    Asleep(const Asleep&) = delete;
-    Asleep& operator=(const Asleep&) = delete;
+    SleepScope(const SleepScope&) = delete;
+    SleepScope& operator=(const SleepScope&) = delete;
 };
 
 // The slow path of pt_fsend: a request on the stack of the caller.

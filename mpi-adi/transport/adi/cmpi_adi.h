@@ -30,7 +30,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define CMPI_ADI_VERSION 5 /* of this contract; mpip_map_functions checks it */
+#define CMPI_ADI_VERSION 6 /* of this contract; mpip_map_functions checks it */
 
 /* --------------------------------------------------------------------------------------- codes and numbers -- */
 
@@ -245,6 +245,26 @@ struct taskinfo {
     void* ti_outerenv[NPROTO];
 };
 
+/*
+ * Memory of a process that others write and read without its help, as its NIC knows it. It travels to them as it is:
+ * a module looks it up with the process whose memory it is.
+ */
+#define MPIP_HANDLES 8
+struct mpip_region {
+    uint64_t rg_address;
+    uint64_t rg_bytes;
+    uint32_t rg_handle[MPIP_HANDLES]; /* the module's */
+};
+
+/* An atomic operation on a word of 4 or 8 bytes at its alignment, in the byte order of the machine. */
+struct mpip_change {
+    uint64_t ch_address;
+    unsigned ch_bytes;
+    int ch_swaps; /* 0: the operand is added; 1: it takes the place of the word if that is what is expected */
+    uint64_t ch_operand;
+    uint64_t ch_expected;
+};
+
 /* What a module is good for: numbers to choose by, never names. */
 struct mpip_properties {
     int mp_exclusivity;    /* of the protocols that reach a process the highest wins: self 100, shm 50, via 20, tcp 0 */
@@ -259,6 +279,8 @@ struct mpip_properties {
 #define MPIP_PROP_PUT 0x1 /* long messages may go by remote write */
 #define MPIP_PROP_GET 0x2 /* ... or remote read */
 #define MPIP_PROP_COUNT_RECVS 0x4 /* needs the posted-receive calls (below); no transport here does */
+#define MPIP_PROP_PLACED 0x8 /* a put that is DONE lies in the target's memory; else only behind a get that is */
+#define MPIP_PROP_WORDS 0x10 /* pt_change is there, and atomic to instructions of the target's processors */
 };
 
 /* ------------------------------------------------------------------------------------------- the module table -- */
@@ -313,12 +335,28 @@ struct protocol {
 
     /* ---- beyond the design ---- */
     int (*pt_reach)(taskinfo_t*, int rank);  /* 1: can reach that process; answers alike on both sides */
-    int (*pt_block)(unsigned timeout_us);    /* sleeps until something may have come, at most so long */
+    /* sleeps until something may have come, at most so long; 1: it has moved something itself */
+    int (*pt_block)(unsigned timeout_us);
     /* asks to take a send back; the request becomes DONE, with CANCELLED or not */
     int (*pt_cancelsend)(mpip_req_t*);
     void (*pt_ufree)(unexmsg_t*);            /* um_data is not wanted any more (message withdrawn or process lost) */
     /* 1: peers shall send envelopes only, unexpected data fills the memory; 0: over */
     void (*pt_pressure)(int on);
+
+    /* ---- memory of other processes; NULL: no process's memory is reached ---- */
+    /* opens memory of this process to the others' pt_access until pt_conceal of what it gives; NULL: it cannot be */
+    void* (*pt_expose)(void* memory, size_t bytes, struct mpip_region*);
+    void (*pt_conceal)(void* exposed);
+    /*
+     * Begins a put (MPIP_REQ_SEND) of r_bytes from, or a get into, the buffer of the request, which is DONE when the
+     * buffer is free or filled. r_proc, the buffer and its type are set. At the other side the data lies in `far`, in
+     * this order, inside the region. Those to one process are done in the order in which they were begun, and none of
+     * them begins once the process is lost: then the request is DONE with MPIP_ERR_PROC_FAILED.
+     * MPIP_ERR_NO_MEM: it cannot be done so, nothing has begun.
+     */
+    int (*pt_access)(mpip_req_t*, const struct mpip_region*, const struct mpip_piece* far, size_t pieces);
+    /* The same for an atomic operation, in one order with the others; the buffer gets what the word was. */
+    int (*pt_change)(mpip_req_t*, const struct mpip_region*, const struct mpip_change*);
 };
 
 extern struct protocol mpip_protocols[NPROTO];
@@ -429,6 +467,8 @@ struct mpip_counters {
         mc_vbufs_grown;
     uint64_t mc_scattered; /* of mc_rput and mc_rget: those that the NIC has gathered or scattered piece by piece */
     uint64_t mc_lists;     /* lists of pieces fetched from the other side's memory */
+    uint64_t mc_puts, mc_gets; /* by pt_access */
+    uint64_t mc_changes;       /* by pt_change */
 };
 const struct mpip_counters* mpip_counters_of(int proto);
 

@@ -13,7 +13,7 @@ namespace viaduct::adi {
 mpip_counters counters[NPROTO];
 
 namespace {
-thread_local char last_error[256];
+thread_local char last_error[768];
 }
 
 void keep_error(const char* sentence) { std::snprintf(last_error, sizeof last_error, "%s", sentence); }

@@ -35,6 +35,10 @@
     int mpip_##pm##_ping(mpip_comm_t*, int);                                                              \
     int mpip_##pm##_reach(taskinfo_t*, int);                                                              \
     int mpip_##pm##_block(unsigned);                                                                      \
+    void* mpip_##pm##_expose(void*, size_t, struct mpip_region*);                                         \
+    void mpip_##pm##_conceal(void*);                                                                      \
+    int mpip_##pm##_access(mpip_req_t*, const struct mpip_region*, const struct mpip_piece*, size_t);     \
+    int mpip_##pm##_change(mpip_req_t*, const struct mpip_region*, const struct mpip_change*);            \
     int mpip_##pm##_cancelsend(mpip_req_t*);                                                              \
     void mpip_##pm##_ufree(unexmsg_t*);                                                                   \
     void mpip_##pm##_pressure(int);                                                                       \

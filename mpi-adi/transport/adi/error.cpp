@@ -8,7 +8,7 @@
 namespace viaduct::adi {
 
 int fail(int code, const char* format, ...) {
-    char sentence[256];
+    char sentence[768];
     va_list arguments;
     va_start(arguments, format);
     std::vsnprintf(sentence, sizeof sentence, format, arguments);

@@ -66,8 +66,8 @@ struct All {
 };
 
 const All& all() {
-    static const All found;
-    return found;
+    static const auto* const found = new All;
+    return *found;
 }
 
 }  // namespace

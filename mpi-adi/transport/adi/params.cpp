@@ -20,12 +20,13 @@ constexpr std::array kKeys = {
     "protocol",         "connect_timeout",  "close_timeout", "via_device",     "prepost_depth", "vbuf_spares",
     "vbuf_max",         "eager_limit",      "rendezvous",    "both_from",      "r3_limit",      "gap_piece",
     "rendezvous_extra", "eager_ring_after", "shm_ring",      "tcp_interfaces", "tcp_buffer",    "on_demand",
-    "via_nics",         "rail_timeout",    "wait_learning", "transports",
+    "via_nics",         "rail_timeout",    "wait_learning", "node_collectives", "transports",
     "window_access",
     "name_folder",
     "progress",
     "progress_cpus",
     "robust",
+    "check",
 };
 constexpr size_t kCount = kKeys.size();
 static_assert(kCount == static_cast<size_t>(Param::count_), "one key for each parameter");
@@ -83,13 +84,14 @@ struct Values {
 };
 
 Values& values() {
-    static Values all;
-    return all;
+    static auto* const all = new Values;
+    return *all;
 }
 
 }  // namespace
 
 long param_number(Param param) { return values().number[static_cast<size_t>(param)]; }
+bool is_check_asked_for() { return Config::load().get_int(kSection, kKeys[static_cast<size_t>(Param::check)]) != 0; }
 const char* param_text(Param param) { return values().text[static_cast<size_t>(param)].c_str(); }
 bool param_given(Param param) { return values().origin[static_cast<size_t>(param)] != "default"; }
 bool param_from_environment(Param param) {

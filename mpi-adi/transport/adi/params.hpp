@@ -31,17 +31,21 @@ enum class Param : size_t {
     via_nics,
     rail_timeout,
     wait_learning,
+    node_collectives,
     transports,
     window_access,
     name_folder,
     progress,
     progress_cpus,
     robust,
+    check,
     count_
 };
 
 // Value in force.
 long param_number(Param);
+// Whether the environment and the files ask for the debugging mode now. Other than param_number it fixes no value.
+bool is_check_asked_for();
 const char* param_text(Param);
 // Whether it is another one than the default, or the same by a file, the environment or the program.
 bool param_given(Param);

@@ -22,6 +22,8 @@ extern "C" {
 [[nodiscard]] decltype(VipxFreeMemory) VipxFreeMemory;
 [[nodiscard]] decltype(VipxQueryPinned) VipxQueryPinned;
 [[nodiscard]] decltype(VipxQueryAtomicScope) VipxQueryAtomicScope;
+[[nodiscard]] decltype(VipxQueryAtomics) VipxQueryAtomics;
+[[nodiscard]] decltype(VipxSetGiveWay) VipxSetGiveWay;
 [[nodiscard]] decltype(VipxQueryMapped) VipxQueryMapped;
 [[nodiscard]] decltype(VipxWriteNow) VipxWriteNow;
 [[nodiscard]] decltype(VipCreateCQ) VipCreateCQ;
@@ -45,6 +47,8 @@ extern "C" {
 [[nodiscard]] decltype(VipNSInit) VipNSInit;
 [[nodiscard]] decltype(VipNSGetHostByName) VipNSGetHostByName;
 [[nodiscard]] decltype(VipNSShutdown) VipNSShutdown;
+[[nodiscard]] decltype(VipxLastError) VipxLastError;
+[[nodiscard]] decltype(VipxErrorString) VipxErrorString;
 }
 
 namespace viaduct::adi {

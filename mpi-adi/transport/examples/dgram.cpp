@@ -109,11 +109,12 @@ public:
         return done;
     }
 
-    void block(unsigned timeout_us) {
+    int block(unsigned timeout_us) {
         for (const Lane* lane : lanes_) {
-            if (lane->peer.blocked()) return;  // free room is not signalled
+            if (lane->peer.blocked()) return 0;  // free room is not signalled
         }
         wait_for_events(static_cast<int>(timeout_us / 1000));
+        return 0;
     }
 
     void finalize() {
@@ -159,7 +160,7 @@ private:
         for (const Lane* lane : lanes) polls.push_back({lane->pidfd, POLLIN, 0});
         if (::poll(polls.data(), polls.size(), timeout_ms) <= 0) return;
         for (size_t i = 0; i < lanes.size(); ++i) {
-            if (polls[i + 1].revents == 0) continue;
+            if ((polls[i + 1].revents & POLLIN) == 0) continue;  // the program may have closed it
             while (take()) {
             }
             fail(lanes[i]->peer, "its process has ended");

@@ -63,7 +63,7 @@ void MultiLane::run_link_timers(Clock::time_point now) {
     }
 }
 
-void MultiLane::lane_ready(protocol::Peer& by) {
+void MultiLane::on_lane_ready(protocol::Peer& by) {
     Link& link = link_of(by);
     ++link.number;
     link.their_number = 0;
@@ -76,6 +76,7 @@ void MultiLane::lane_ready(protocol::Peer& by) {
 
 void MultiLane::send_report(Link& link, Kind kind) {
     Report report = {};
+    report.mapping = rails.own_mapping();
     for (size_t i = 0; i < kMostRails; ++i) report.up_to[i] = links[i].ended;
     for (uint32_t i = 0; i < kWindow; ++i) {
         if (early_[(expected_ + i) % kWindow].present) report.received[i / 8] |= static_cast<uint8_t>(1U << i % 8);
@@ -85,7 +86,7 @@ void MultiLane::send_report(Link& link, Kind kind) {
 }
 
 // Called when the lane has failed by itself, or was taken out after a report.
-void MultiLane::lost(protocol::Peer& by) {
+void MultiLane::on_lost(protocol::Peer& by) {
     Link& link = link_of(by);
     const auto at = static_cast<size_t>(&link - links);
     if (link.state == LinkState::absent || link.state == LinkState::down) return;
@@ -218,6 +219,7 @@ bool MultiLane::take_control(Link& link, Kind kind, const Prefix& prefix, const 
             Report report;
             if (frame.bytes != sizeof report || frame.sreq != link.their_number) return false;
             std::memcpy(static_cast<void*>(&report), payload, sizeof report);
+            if (kind == Kind::hello && !peer.ready()) process.note_mapping(report.mapping, kOwnMapping);
             return take_report(link, prefix, report);
         }
         case Kind::probe:

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/process/watched_process.hpp"
 #include "mpi-adi/transport/multirail/rail.hpp"
 #include "mpi-adi/transport/protocol/send.hpp"
 
@@ -113,7 +114,7 @@ struct Link {
     std::chrono::milliseconds pause{0};
     // Measured.
     double bandwidth = 0;           // bytes a second, 0: not yet
-    double latency_ns = 0;          // half a round trip
+    double latency_ns = 0;          // half a round trip, 0: not yet
     int stripes = 0;                // under way
     Clock::time_point last_stripe;  // when the last one was found done
     Clock::time_point batch_began;  // of those found done together
@@ -140,12 +141,12 @@ public:
     bool flushed() override { return oldest_ == next_; }
     void cut() override;
 
-    // --- protocol::Above: from the lanes ---
-    void whole(protocol::Peer& by, const envelope& env, const void* data) override;
-    void carried(protocol::Peer& by, const void* payload, size_t bytes) override;
-    void lane_ready(protocol::Peer& by) override;
-    void lost(protocol::Peer& by) override;
-    void moved(Transfer& part) override;
+    // --- protocol::UpperLayer: from the lanes ---
+    void on_whole(protocol::Peer& by, const envelope& env, const void* data) override;
+    void on_carried(protocol::Peer& by, const void* payload, size_t bytes) override;
+    void on_lane_ready(protocol::Peer& by) override;
+    void on_lost(protocol::Peer& by) override;
+    void on_moved(Transfer& part) override;
 
     // --- what Multirail calls ---
     void add(Rail& rail, size_t at, const taskinfo_t* task, const Card& theirs, const Card& mine);
@@ -167,7 +168,9 @@ public:
     int links_up = 0;
     Clock::time_point down_since = Clock::now();  // no lane has been up since
     uint64_t resent = 0;
-    int pidfd = -1;
+    // Of a peer whose process numbers mean here what they mean there: its end, and that it has become another program.
+    WatchedProcess process;
+    Clock::time_point next_look;  // at it, while no lane is up
 
 private:
     struct Redo {
@@ -221,6 +224,9 @@ private:
     bool ack_due_ = false;
     uint32_t probed_at_ = 0;       // frames either way by then
 };
+
+// In nanoseconds, of the lanes that are up and measured; infinite: there is none.
+double least_latency(const Link (&links)[kMostRails]);
 
 // How much a lane should take next of a long message of which `left` bytes are not handed out; bytes, at most `most`.
 size_t stripe_size(const Link (&links)[kMostRails], const Link& link, size_t left, size_t most);

@@ -2,6 +2,7 @@
 // One order over all lanes: frames get numbers when they are sent, and are delivered by them.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "mpi-adi/transport/multirail/multirail.hpp"
 
@@ -15,6 +16,14 @@ constexpr double kLatencyNoise = 2000;  // ns
 bool is_control(const Frame& frame) { return static_cast<uint8_t>(frame.type) >= static_cast<uint8_t>(Kind::hello); }
 
 }  // namespace
+
+double least_latency(const Link (&links)[kMostRails]) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Link& link : links) {
+        if (link.state == LinkState::up && link.latency_ns != 0) least = std::min(least, link.latency_ns);
+    }
+    return least;
+}
 
 size_t MultiLane::eager_limit(bool contiguous) const {
     size_t least = SIZE_MAX;
@@ -69,12 +78,10 @@ bool MultiLane::post_on(Kept& k, size_t at) {
     return true;
 }
 
-// In turn by the lanes of lowest latency; when none of them has room, by the others.
+// In turn by the lanes of lowest latency and those that are not measured yet; when none of them has room, by the
+// others.
 bool MultiLane::post(Kept& k) {
-    double least = 0;
-    for (const Link& link : links) {
-        if (link.state == LinkState::up && (least == 0 || link.latency_ns < least)) least = link.latency_ns;
-    }
+    const double least = least_latency(links);
     for (const bool fast : {true, false}) {
         for (size_t i = 0; i < kMostRails; ++i) {
             const size_t at = (turn_ + i) % kMostRails;
@@ -170,7 +177,7 @@ void MultiLane::send_ack() {
 
 // --- in ---
 
-void MultiLane::whole(protocol::Peer& by, const envelope& env, const void* data) {
+void MultiLane::on_whole(protocol::Peer& by, const envelope& env, const void* data) {
     const Link& link = link_of(by);
     const auto* at = static_cast<const char*>(data);
     const auto bytes = static_cast<size_t>(env.ev_len);
@@ -191,7 +198,7 @@ void MultiLane::whole(protocol::Peer& by, const envelope& env, const void* data)
     if (!good) rails.fail(peer, "it sent an invalid message");
 }
 
-void MultiLane::carried(protocol::Peer& by, const void* payload, size_t bytes) {
+void MultiLane::on_carried(protocol::Peer& by, const void* payload, size_t bytes) {
     Link& link = link_of(by);
     const auto* at = static_cast<const char*>(payload);
     bool good = bytes >= kCarriedHead;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One pass of progress over all rails, and timers.
-#include <poll.h>
-
 #include <algorithm>
 #include <thread>
 
@@ -25,16 +23,25 @@ bool Multirail::any_connecting() const {
                        [](const MultiLane* lane) { return !lane->peer.lost() && lane->is_connecting(); });
 }
 
-// Processes that have ended, or that no lane reaches any more.
+// A process whose end can be seen is lost when it has ended or has become another program, and not before: without a
+// lane it may be stopped, or get no processor. Any other is lost when no lane has reached it for the limit.
 void Multirail::fail_if_lost(MultiLane& lane, Clock::time_point now) {
     if (lane.peer.lost() || lane.links_up != 0 || !lane.peer.ready()) return;
-    const auto limit = std::chrono::seconds(adi::param_number(adi::Param::rail_timeout));
-    pollfd ended = {lane.pidfd, POLLIN, 0};
-    if (lane.pidfd >= 0 && ::poll(&ended, 1, 0) > 0) {
-        fail(lane.peer, "its process has ended");
-    } else if (now - lane.down_since > limit) {
-        fail(lane.peer, "no rail reaches it any more");
+    if (now < lane.next_look) return;
+    lane.next_look = now + kCheckInterval;
+    switch (lane.process.state()) {
+        case WatchedProcess::State::ended:
+            return fail(lane.peer, "its process has ended");
+        case WatchedProcess::State::lives:
+            // One that has closed does not keep its mapping.
+            if (!lane.peer.closing_received && lane.process.has_lost_mapping())
+                fail(lane.peer, "its process has become another program, or ended");
+            return;
+        case WatchedProcess::State::unseen:
+            break;
     }
+    const auto limit = std::chrono::seconds(adi::param_number(adi::Param::rail_timeout));
+    if (now - lane.down_since > limit) fail(lane.peer, "no rail reaches it any more");
 }
 
 // Lanes are connected, and failed peers are found, by timers and not by passes: on a busy machine a pass may take as
@@ -99,16 +106,17 @@ int Multirail::progress() {
 }
 
 // No call waits for several NICs, so this sleeps, longer each time while nothing arrives.
-void Multirail::block(unsigned timeout_us) {
-    if (rails_.empty() || has_done_transfers() || suspects_) return;
+int Multirail::block(unsigned timeout_us) {
+    if (rails_.empty() || has_done_transfers() || suspects_) return 0;
     bool busy = connecting_;
     for (const MultiLane* lane : lanes_) {
-        if (lane->peer.moving != nullptr) return;
+        if (lane->peer.moving != nullptr) return 0;
         busy = busy || !lane->is_idle();
     }
     sleep_ = std::clamp(sleep_ * 2, kShortestSleep, busy ? kShortestSleep : kLongestSleep);
-    const adi::Asleep asleep;
+    const adi::SleepScope sleep;
     std::this_thread::sleep_for(std::min(sleep_, std::chrono::microseconds(timeout_us)));
+    return 0;
 }
 
 }  // namespace viaduct::multirail

@@ -2,7 +2,6 @@
 // Long messages in stripes. No plan is made when a message begins: a lane takes its next stripe when it has room for
 // one, as large as its measured bandwidth moves in a millisecond, so that shares follow what each lane does at this
 // moment; near the end, stripes shrink to each lane's share of the rest, so that all end together.
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -174,7 +173,7 @@ void MultiLane::drop(Part* part) {
 }
 
 // The NIC is done with it.
-void MultiLane::moved(Transfer& transfer) {
+void MultiLane::on_moved(Transfer& transfer) {
     auto* part = static_cast<Part*>(&transfer);
     Link& link = links[part->link];
     if (link.batch_bytes == 0) link.batch_began = std::max(part->posted, link.last_stripe);
@@ -212,7 +211,6 @@ void MultiLane::check_complete(Transfer& t) {
 
 MultiLane::~MultiLane() {
     while (!parts_.empty()) drop(parts_.back());
-    if (pidfd >= 0) ::close(pidfd);
 }
 
 }  // namespace viaduct::multirail

@@ -39,7 +39,7 @@ public:
 
 private:
     std::string name_ = "tcp";
-    tcp::Tcp& tcp_ = tcp::tcp_module;
+    tcp::Tcp& tcp_ = *tcp::tcp_module;
     unsigned passes_ = 0;
     bool busy_ = false;
 };

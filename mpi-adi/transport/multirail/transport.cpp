@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The rails from opening to end: which there are, what is published of them, which peer is reached by which, and
 // memory that all of them have registered.
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <thread>
 
+#include "core/process/process_age.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
@@ -17,7 +17,7 @@ namespace viaduct::multirail {
 
 namespace {
 
-constexpr auto kForLatecomers = std::chrono::seconds(3);
+constexpr auto kLateRailWait = std::chrono::seconds(3);
 
 // The names in CMPI_VIA_NICS; for "all", every NIC there is.
 std::vector<std::string> wanted_nics() {
@@ -98,6 +98,7 @@ int Multirail::initialize() {
 }
 
 const Card& Multirail::make_card(const taskinfo_t* task) {
+    if (!own_mapping_.valid()) own_mapping_ = Segment::create("cmpi-rails", kOwnMapping);
     card_ = {};
     card_.magic = kMagic;
     card_.pid = static_cast<uint32_t>(::getpid());
@@ -123,8 +124,9 @@ void Multirail::attach(const taskinfo_t* task, int rank, process_t* proc) {
     auto made = std::make_unique<MultiLane>(peer, *this);
     MultiLane& lane = *made;
     peer.lane = std::move(made);
+    // A lane has its hello later than now, so a number that still means a process of now means the peer.
     if (theirs.pids == card_.pids)
-        lane.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<uint32_t>(theirs.pid), 0));
+        lane.process = WatchedProcess(static_cast<pid_t>(static_cast<uint32_t>(theirs.pid)), boot_ticks());
     for (size_t i = 0; i < rails_.size(); ++i) lane.add(*rails_[i], i, task, theirs, card_);
     lanes_.push_back(&lane);
 }
@@ -160,7 +162,7 @@ int Multirail::connect(taskinfo_t* task) {
         const auto alone = std::find_if(lanes_.begin(), lanes_.end(), [](const MultiLane* lane) {
             return !lane->peer.lost() && !lane->peer.ready();
         });
-        if (alone == lanes_.end() && (!any_connecting() || now - start > kForLatecomers)) return MPIP_SUCCESS;
+        if (alone == lanes_.end() && (!any_connecting() || now - start > kLateRailWait)) return MPIP_SUCCESS;
         if (now >= deadline) {
             if (alone == lanes_.end()) return MPIP_SUCCESS;
             return adi::fail(MPIP_ERR_OTHER, "process %u could not be connected on any rail", (*alone)->peer.rank);
@@ -214,6 +216,7 @@ void Multirail::finalize() {
     lanes_.clear();
     drop_peers();
     rails_.clear();
+    own_mapping_.reset();
     opened_ = suspects_ = measures_ = connecting_ = false;
 }
 

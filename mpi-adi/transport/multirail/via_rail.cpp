@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/process/process_age.hpp"
 #include "mpi-adi/transport/adi/device.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
@@ -82,6 +83,7 @@ public:
         card.reserve = theirs.reserve;
         card.address_len = theirs.rail[at].address_len;
         std::memcpy(card.address, theirs.rail[at].address, theirs.rail[at].address_len);
+        via_.nic.cards_since = boot_ticks();
         return via_.make_connection(rank, proc, &upper);
     }
 

@@ -14,9 +14,12 @@ using protocol::Le16;
 using protocol::Le32;
 using protocol::Le64;
 
-constexpr uint32_t kMagic = 0x344C4952;  // "RIL4"
+constexpr uint32_t kMagic = 0x354C4952;  // "RIL5"
 constexpr size_t kMostRails = protocol::kMostHandles;  // so that a card stays below the 128 bytes of an environment
 constexpr uint32_t kWindow = 1024;                     // frames to a process that may be under way
+// Bytes of a process's own mapping, of which no page is touched. A size that nothing else has: without randomized
+// addresses a new program often maps one page at the place where the old one did.
+constexpr size_t kOwnMapping = 61 * size_t{4096};
 
 // In front of everything. A short message travels as a message of its lane: this, and its data. Any other frame is the
 // payload of a frame `carried`: this, the frame, its payload.
@@ -38,10 +41,11 @@ enum class Kind : uint8_t {
 
 // What has arrived at its sender, which receives nothing more through connections that have ended.
 struct Report {
-    Le32 up_to[kMostRails];          // connections of each rail up to this number, as its receiver counts, have ended
+    Le64 mapping;            // its sender's own mapping is there in its memory, of kOwnMapping bytes; 0: there is none
+    Le32 up_to[kMostRails];  // connections of each rail up to this number, as its receiver counts, have ended
     uint8_t received[kWindow / 8] = {};  // bit i: the frame of number Prefix::had + i has arrived
 };
-static_assert(sizeof(Report) == 4 * kMostRails + 128);
+static_assert(sizeof(Report) == 8 + 4 * kMostRails + 128);
 
 // What a process publishes (its environment).
 struct Card {

@@ -39,7 +39,7 @@ bool Protocol::incoming_cancel_reply(Peer& p, const Frame& frame) {
     if (frame.flags == 0) return true;
     if (t->replied) return false;
     mpip_req_t* req = t->request;
-    forget(req);
+    drop_transfer(req);
     req->r_state |= MPIP_REQ_CANCELLED;
     mpip_req_done(req);
     return true;

@@ -14,7 +14,7 @@ namespace {
 
 int hand_to_upper(process_t* proc, const envelope* env, const void* data, size_t, void*, mpip_req_t**) {
     Peer& p = *peer_of(proc);
-    p.upper->whole(p, *env, data);
+    p.upper->on_whole(p, *env, data);
     return MPIP_IN_TAKEN;
 }
 
@@ -55,11 +55,11 @@ void Protocol::fail(Peer& p, const char* why) {
     p.proc->p_flags |= MPIP_PROC_TRANSPORTERR;
     p.waiting.clear();
     p.moving = nullptr;
-    if (p.upper != nullptr) return p.upper->lost(p);
+    if (p.upper != nullptr) return p.upper->on_lost(p);
     if (p.series != nullptr && (p.series->request != nullptr || p.series->abandoned)) delete p.series;
     p.series = nullptr;
     for (mpip_req_t* req : ids_.of(p.proc)) {
-        forget(req);
+        drop_transfer(req);
         adi::end_request(req, MPIP_ERR_PROC_FAILED);
     }
     while (p.proc->p_sendhead != nullptr) adi::end_request(mpip_deqsend(p.proc), MPIP_ERR_PROC_FAILED);
@@ -76,7 +76,7 @@ void Protocol::error_request(mpip_req_t* req) {
     bool moves = t == nullptr || t->fetching || t->offset != 0;
     for (const Transfer* one = p.moving; one != nullptr && !moves; one = one->next) moves = one == t;
     if (moves) return fail(p, "the engine ended one of its requests underway");  // which ends this one too
-    forget(req);
+    drop_transfer(req);
     adi::end_request(req, MPIP_ERR_PROC_FAILED);
 }
 
@@ -94,7 +94,7 @@ Frame pressure_frame(bool on) {
 void Protocol::lane_ready(Peer& p) {
     p.stops &= static_cast<uint8_t>(~Peer::unready);
     p.proc->p_flags |= MPIP_PROC_ATTACHED;
-    if (p.upper != nullptr) return p.upper->lane_ready(p);
+    if (p.upper != nullptr) return p.upper->on_lane_ready(p);
     if (pressure_) control(p, pressure_frame(true));
     push(p);
 }

@@ -5,6 +5,8 @@
 // and no frame is built before it. Called by the engine with its lock held.
 #pragma once
 
+#include <type_traits>
+
 #include "mpi-adi/transport/adi/blocking.hpp"
 #include "mpi-adi/transport/adi/entries.hpp"
 #include "mpi-adi/transport/protocol/send.hpp"
@@ -48,7 +50,8 @@ inline int Protocol::send(process_t* proc, const void* buf, size_t count, const 
     }                                                                                                               \
     int mpip_##pm##_fsend(process_t* proc, const void* buf, size_t count, const mpip_type_t* type, int tag,         \
                           mpip_comm_t* comm, int mode) {                                                            \
-        return module.send<decltype(module)::LaneClass>(proc, buf, count, type, tag, comm, mode);                   \
+        using Module = std::remove_reference_t<decltype(module)>;                                                   \
+        return module.send<Module::LaneClass>(proc, buf, count, type, tag, comm, mode);                             \
     }                                                                                                               \
     void mpip_##pm##_queuedsend(process_t* proc) { module.queued_send(proc); }                                      \
     int mpip_##pm##_uirecv(process_t*, unexmsg_t* message, mpip_req_t* req) { return module.uirecv(message, req); } \
@@ -58,12 +61,24 @@ inline int Protocol::send(process_t* proc, const void* buf, size_t count, const 
     void mpip_##pm##_pressure(int on) { module.pressure(on != 0); }                                                 \
     int mpip_##pm##_ping(mpip_comm_t* comm, int rank) { return module.ping(comm->c_procs[rank]); }                  \
     int mpip_##pm##_progress_nblk(int) { return module.progress(); }                                                \
-    int mpip_##pm##_block(unsigned timeout_us) {                                                                    \
-        module.block(timeout_us);                                                                                   \
-        return 0;                                                                                                   \
+    void* mpip_##pm##_expose(void* memory, size_t bytes, struct mpip_region* region) {                              \
+        return module.expose(memory, bytes, region);                                                                \
     }                                                                                                               \
+    void mpip_##pm##_conceal(void* exposed) { module.conceal(exposed); }                                            \
+    int mpip_##pm##_access(mpip_req_t* req, const struct mpip_region* region, const struct mpip_piece* far,         \
+                           size_t pieces) {                                                                         \
+        return module.access(req, *region, far, pieces);                                                            \
+    }                                                                                                               \
+    int mpip_##pm##_change(mpip_req_t* req, const struct mpip_region* region, const struct mpip_change* change) {   \
+        return module.change(req, *region, *change);                                                                \
+    }                                                                                                               \
+    int mpip_##pm##_block(unsigned timeout_us) { return module.block(timeout_us); }                                 \
     void mpip_##pm##_bind(const struct mpip_device* device, struct protocol* table) {                               \
         VIADUCT_BIND_MODULE(table, pm);                                                                             \
+        table->pt_expose = mpip_##pm##_expose;                                                                      \
+        table->pt_conceal = mpip_##pm##_conceal;                                                                    \
+        table->pt_access = mpip_##pm##_access;                                                                      \
+        table->pt_change = mpip_##pm##_change;                                                                      \
         module.bind(*device, table->pt_number);                                                                     \
     }                                                                                                               \
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long messages are moved once that is agreed: in frames, by remote writes, by remote reads, or by both
-// sides at once. A frame `placed` or `fetched` tells the side that has not moved. The design marks a long
-// send done when its request has left; here it is done when its data has.
+// How long messages are moved once that is agreed: in frames, by remote writes, by remote reads, or by both sides at
+// once. A frame `placed` or `fetched` tells the side that has not moved the data. The design marks a long send done
+// when its request has left; here it is done when its data has left.
 #include "mpi-adi/transport/protocol/move.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void Protocol::finish(Transfer& t) {
     }
     const bool sender = t.sends();
     const size_t message = t.message;
-    forget(req);
+    drop_transfer(req);
     if (sender) {
         req->r_length = static_cast<int64_t>(req->r_bytes);
     } else {
@@ -100,7 +100,7 @@ bool Protocol::move_first(Peer& p) {
     }
     moved_ = true;
     // The lane keeps order: this arrives after all that was written (spec/adi H5).
-    if (t.sends() && !rules_.reports_parts) tell_placed(t, t.end - t.first);
+    if (t.sends() && !rules_.reports_parts && !t.one_sided) tell_placed(t, t.end - t.first);
     return true;
 }
 
@@ -109,7 +109,7 @@ void Protocol::finish_done_transfers() {
         Transfer& t = *done_;
         done_ = t.next;
         if (t.peer->upper != nullptr) {
-            t.peer->upper->moved(t);
+            t.peer->upper->on_moved(t);
             continue;
         }
         if (t.fetching) {
@@ -121,7 +121,7 @@ void Protocol::finish_done_transfers() {
             push(*t.peer);
             continue;
         }
-        if (!t.sends()) {
+        if (!t.sends() && !t.one_sided) {
             Frame frame = {};
             frame.type = FrameType::fetched;
             frame.length = t.end;

@@ -21,13 +21,13 @@ struct Peer;
 // lane brings whole messages and frames `carried`, and nothing else.
 class UpperLayer {
 public:
-    virtual void whole(Peer& by, const envelope& env, const void* data) = 0;
-    virtual void carried(Peer& by, const void* payload, size_t bytes) = 0;
+    virtual void on_whole(Peer& by, const envelope& env, const void* data) = 0;
+    virtual void on_carried(Peer& by, const void* payload, size_t bytes) = 0;
     // The lane carries frames. The lane has failed and is cut already.
-    virtual void lane_ready(Peer& by) = 0;
-    virtual void lost(Peer& by) = 0;
+    virtual void on_lane_ready(Peer& by) = 0;
+    virtual void on_lost(Peer& by) = 0;
     // A remote write or read is complete.
-    virtual void moved(Transfer& part) = 0;
+    virtual void on_moved(Transfer& part) = 0;
 
 protected:
     ~UpperLayer() = default;
@@ -105,6 +105,10 @@ public:
     void pressure(bool on);
     [[nodiscard]] int close(process_t** procs, int count);
     [[nodiscard]] int ping(process_t*);
+    void* expose(void* memory, size_t bytes, mpip_region* region);
+    void conceal(void* exposed);
+    [[nodiscard]] int access(mpip_req_t*, const mpip_region& region, const mpip_piece* far, size_t pieces);
+    [[nodiscard]] int change(mpip_req_t*, const mpip_region& region, const mpip_change& change);
 
     // --- what lanes call ---
     // The lane to that peer carries frames.
@@ -174,7 +178,7 @@ private:
     [[nodiscard]] bool incoming_request(Peer& p, const Frame& frame, const void* payload);
     [[nodiscard]] bool incoming_reply(Peer& p, const Frame& frame, const void* payload);
     Transfer* new_transfer(mpip_req_t* req, Peer& p);
-    void forget(mpip_req_t* req);
+    void drop_transfer(mpip_req_t* req);
     Transfer* find_transfer(Peer& p, reqaddr_t name, bool send);
     // move.cpp
     [[nodiscard]] bool move_first(Peer& p);
@@ -188,6 +192,9 @@ private:
     [[nodiscard]] bool incoming_part(Peer& p, const Frame& frame, const void* payload);
     [[nodiscard]] bool incoming_placed(Peer& p, const Frame& frame);
     [[nodiscard]] bool incoming_fetched(Peer& p, const Frame& frame);
+    // access.cpp
+    [[nodiscard]] bool reaches_memory() const { return rules_.memory != nullptr && !rules_.reports_parts; }
+    void start_access(Transfer& t, const mpip_piece* far, size_t pieces, const mpip_region& region);
     // cancel.cpp, close.cpp
     [[nodiscard]] bool incoming_cancel(Peer& p, const Frame& frame);
     [[nodiscard]] bool incoming_cancel_reply(Peer& p, const Frame& frame);

@@ -53,7 +53,7 @@ PieceListPtr PieceList::of(const mpip_req_t* req, size_t bytes, size_t least) {
     if (req->r_type->d_pieces == nullptr) return nullptr;
     const size_t most = std::min(bytes / least, kMostPieces);
     if (most == 0) return nullptr;
-    static std::vector<mpip_piece> told;
+    static auto& told = *new std::vector<mpip_piece>;
     told.resize(most);
     const size_t count =
         req->r_type->d_pieces(req->r_type, req->r_buf, req->r_count, bytes, told.data(), most);
@@ -67,6 +67,17 @@ PieceListPtr PieceList::of(const mpip_req_t* req, size_t bytes, size_t least) {
 PieceListPtr PieceList::of_one(uint64_t address, uint64_t bytes, const Row& row) {
     PieceListPtr list = fresh();
     list->pieces_.push_back({address, bytes, 0});
+    list->rows_.push_back(row);
+    return list;
+}
+
+PieceListPtr PieceList::of_region(const mpip_piece* pieces, size_t count, const mpip_region& region) {
+    static_assert(sizeof region.rg_handle == sizeof(Row::handle));
+    PieceListPtr list = fresh();
+    for (size_t i = 0; i < count; ++i)
+        list->pieces_.push_back({reinterpret_cast<uintptr_t>(pieces[i].pc_at), pieces[i].pc_bytes, 0});
+    Row row;
+    std::memcpy(row.handle, region.rg_handle, sizeof row.handle);
     list->rows_.push_back(row);
     return list;
 }
@@ -163,7 +174,7 @@ bool PieceList::parse(const void* payload, size_t bytes, uint64_t length, PieceL
         pieces == 1 || (fetched && rows < 2) ||
         bytes != sizeof told + rows * handles * sizeof(Le32) + list_bytes)
         return false;
-    PieceListPtr heard = fresh();
+    PieceListPtr received = fresh();
     for (size_t i = 0; i < rows; ++i) {
         Row row = {};
         bool any = false;
@@ -174,21 +185,21 @@ bool PieceList::parse(const void* payload, size_t bytes, uint64_t length, PieceL
             any = any || row.handle[j] != 0;
         }
         if (!any) return false;
-        heard->rows_.push_back(row);
+        received->rows_.push_back(row);
     }
     *first = told.first;
     if (fetched) {
-        heard->list_address_ = address;
-        heard->wire_.resize(pieces);
+        received->list_address_ = address;
+        received->wire_.resize(pieces);
     } else {
         if (pieces != 0) {
-            heard->load(at, pieces);
+            received->load(at, pieces);
         } else {
-            heard->pieces_.push_back({address, length, 0});
+            received->pieces_.push_back({address, length, 0});
         }
-        if (!heard->is_valid(length)) return false;
+        if (!received->is_valid(length)) return false;
     }
-    *list = std::move(heard);
+    *list = std::move(received);
     return true;
 }
 

@@ -46,6 +46,8 @@ public:
     static PieceListPtr of(const mpip_req_t* req, size_t bytes, size_t least);
     // Memory without gaps that is registered already, by its handles.
     static PieceListPtr of_one(uint64_t address, uint64_t bytes, const Row& row);
+    // Memory of the other side, in these pieces and one region of it.
+    static PieceListPtr of_region(const mpip_piece* pieces, size_t count, const mpip_region& region);
     // Registers all pieces: at once where one registration covers them, else each. False: it cannot be done,
     // nothing is registered.
     [[nodiscard]] bool register_with(Memory& memory);

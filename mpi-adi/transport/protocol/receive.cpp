@@ -48,7 +48,7 @@ bool Protocol::incoming(Peer& p, const Frame& frame, const void* payload) {
             return true;
         case FrameType::carried:
             if (p.upper == nullptr) return false;
-            p.upper->carried(p, payload, frame.bytes);
+            p.upper->on_carried(p, payload, frame.bytes);
             return true;
     }
     return false;

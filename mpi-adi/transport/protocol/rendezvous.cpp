@@ -41,7 +41,7 @@ Transfer* Protocol::new_transfer(mpip_req_t* req, Peer& p) {
     return t;
 }
 
-void Protocol::forget(mpip_req_t* req) {
+void Protocol::drop_transfer(mpip_req_t* req) {
     ids_.remove(req);
     delete transfer_of(req);
     req->r_data = nullptr;
@@ -72,7 +72,7 @@ bool Protocol::start_long(Peer& p, mpip_req_t* req) {
     frame.length = req->r_bytes;
     frame.sreq = req->r_id;
     if (!p.lane->put(frame, {description_.data()})) {
-        forget(req);
+        drop_transfer(req);
         return false;
     }
     ++counters_->mc_long;

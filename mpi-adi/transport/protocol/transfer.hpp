@@ -35,7 +35,8 @@ struct Start : Held {
     PieceListPtr theirs;  // where the data lies, when the sender tells
 };
 
-// A long message, on either side (spec/adi C52).
+// A long message, on either side (spec/adi C52), or one-sided access to the other side's memory (access.cpp), which
+// is moved in the same way and of which the other side is told nothing.
 struct Transfer {
     Transfer* next = nullptr;  // in the queue of its peer, or of those that have landed
     mpip_req_t* request = nullptr;
@@ -43,6 +44,9 @@ struct Transfer {
     Method method = Method::frames;
     bool replied = false;          // sender: the reply is here
     bool cancelling = false;       // sender: asked for it back
+    bool one_sided = false;
+    bool copied = false;           // one-sided and short: through a buffer of the lane
+    mpip_change change = {};       // one-sided: an atomic operation, if it has bytes
     bool fetching = false;         // the list of the other side's pieces is on its way
     bool own_part_done = false;    // both: what this side moves is moved
     bool their_part_done = false;  // both: what the other side moves is moved

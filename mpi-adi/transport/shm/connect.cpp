@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The segment of a process, and mapping those of the others.
-#include <fcntl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <string>
 
+#include "core/process/process_age.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
@@ -55,17 +52,16 @@ int Shm::initialize() {
 
 Card Shm::card(const taskinfo_t* task) {
     const size_t lanes = static_cast<size_t>(task->ti_nprocs);
-    own_ = Segment::create("cmpi-shm", segment_bytes(lanes, block_bytes_));
     Card card = {};
+    own_ = offer_memory("cmpi-shm", segment_bytes(lanes, block_bytes_), &card.memory);
     if (!own_.valid()) return card;
     head_ = reinterpret_cast<SegmentHead*>(own_.data());
-    head_->magic = card.magic = kMagic;
-    head_->lanes = card.lanes = static_cast<uint32_t>(lanes);
-    head_->block_bytes = card.block_bytes = block_bytes_;
+    card.magic = kMagic;
+    card.lanes = static_cast<uint32_t>(lanes);
+    card.block_bytes = block_bytes_;
     card.host = adi::host_number("pid");
     card.uid = static_cast<uint32_t>(::geteuid());
-    card.pid = static_cast<int32_t>(::getpid());
-    card.fd = own_.fd();
+    card.mapped_at = reinterpret_cast<uintptr_t>(own_.data());
     return card;
 }
 
@@ -83,34 +79,26 @@ int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     auto made = std::make_unique<Lane>(peer, *this);
     Lane* const lane = made.get();
     peer.lane = std::move(made);
-    const std::string path = "/proc/" + std::to_string(card.pid) + "/fd/" + std::to_string(card.fd);
     const size_t bytes = segment_bytes(card.lanes, card.block_bytes);
-    Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    // The process before the memory: once that is found there, this number has been its since the card was made.
+    const int process = card.memory.process;
+    lane->process = WatchedProcess(process, boot_ticks());
+    const Opened found = open_offered(card.memory, bytes, &lane->segment);
     // It has been here and ended without MPI_Finalize. What it has sent lies in our memory and is still good; what is
     // sent to it goes nowhere.
-    lane->ended = !fd.valid() && (errno == ENOENT || errno == ESRCH) && ::access("/proc/self/fd", F_OK) == 0;
-    if (!fd.valid() && !lane->ended)
-        return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be opened", rank,
-                         path.c_str());
+    const bool mapped = lane->process.note_mapping(card.mapped_at, bytes);
+    lane->ended = is_withdrawn(found) && !mapped;
     if (lane->ended) {
+        lane->process = {};
         lane->segment = Segment::create("cmpi-shm", bytes);
-        if (lane->segment.valid()) reinterpret_cast<SegmentHead*>(lane->segment.data())->magic = kMagic;
-    } else {
-        lane->segment = Segment::map(std::move(fd), bytes, Segment::Access::read_write);
-        lane->pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0)));
-        lane->ended = !lane->pidfd.valid() && errno == ESRCH;
+    } else if (found != Opened::ok) {
+        return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (number %d) cannot be opened: %s", rank, process,
+                         reason(found));
     }
-    // Where a filter of system calls forbids that, its folder in /proc does: it never becomes another process's.
-    if (!lane->pidfd.valid() && !lane->ended)
-        lane->proc_dir = Fd(::open(("/proc/" + std::to_string(card.pid)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!lane->segment.valid() || (!lane->pidfd.valid() && !lane->proc_dir.valid() && !lane->ended)) {
-        return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be mapped", rank,
-                         path.c_str());
-    }
+    if (!lane->segment.valid())
+        return adi::fail(MPIP_ERR_NO_MEM, "there is no memory in place of that of process %d (number %d)", rank,
+                         process);
     lane->head = reinterpret_cast<SegmentHead*>(lane->segment.data());
-    if (lane->head->magic != kMagic) {
-        return adi::fail(MPIP_ERR_OTHER, "%s is not the memory of a process of this job", path.c_str());
-    }
     lane->out = Ring(lane->segment.data(), static_cast<size_t>(task->ti_index), card.block_bytes);
     lane->in = Ring(own_.data(), static_cast<size_t>(rank), block_bytes_);
     lane->piece = std::min(piece_, piece_for(card.block_bytes));

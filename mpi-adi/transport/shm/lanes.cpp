@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Frames through the lanes, and sleeping on the doorbell.
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "core/sync/asymmetric_barrier.hpp"
@@ -23,6 +18,7 @@ namespace {
 
 constexpr unsigned kPassesBetweenTimers = 64;
 constexpr auto kCheckInterval = std::chrono::milliseconds(20);
+constexpr auto kMappingInterval = std::chrono::milliseconds(250);  // one system call for each peer
 
 bool in_line(FrameType type, size_t bytes) { return type == FrameType::eager && bytes <= kInline; }
 
@@ -174,39 +170,38 @@ void Shm::run_timers() {
     if (now < next_look_) return;
     next_look_ = now + kCheckInterval;
     fail_ended_peers();
+    if (now < next_look_at_mappings_) return;
+    next_look_at_mappings_ = now + kMappingInterval;
+    fail_other_programs();
 }
 
-namespace {
-
-// A process that its parent has not waited for yet has ended, too.
-bool process_ended(const Lane& lane) {
-    if (lane.ended) return true;
-    if (!lane.proc_dir.valid()) return false;
-    const Fd file(::openat(lane.proc_dir.get(), "stat", O_RDONLY | O_CLOEXEC));
-    if (!file.valid()) return errno == ESRCH || errno == ENOENT;
-    char text[128] = {};
-    if (::read(file.get(), text, sizeof text - 1) <= 0) return errno == ESRCH;
-    const char* name_ends = std::strrchr(text, ')');
-    return name_ends != nullptr && (name_ends[2] == 'Z' || name_ends[2] == 'X');
-}
-
-}  // namespace
-
-void Shm::fail_ended_peers() {
-    const std::vector<Lane*> lanes = lanes_;
-    std::vector<pollfd> polls;
-    for (const Lane* lane : lanes) polls.push_back({lane->pidfd.get(), POLLIN, 0});
-    if (polls.empty() || ::poll(polls.data(), polls.size(), 0) < 0) return;
-    for (size_t i = 0; i < lanes.size(); ++i) {
-        if (lanes[i]->peer.lost() || (polls[i].revents == 0 && !process_ended(*lanes[i]))) continue;
-        while (!lanes[i]->peer.lost() && poll(*lanes[i]) != 0) {  // what it has sent is still valid
-        }
-        fail(lanes[i]->peer, "its process has ended");
+// What an ended process has sent is still valid.
+void Shm::take_all(Lane& lane) {
+    while (!lane.peer.lost() && poll(lane) != 0) {
     }
 }
 
-void Shm::block(unsigned timeout_us) {
-    if (head_ == nullptr) return;
+void Shm::fail_other_programs() {
+    const std::vector<Lane*> lanes = lanes_;
+    for (Lane* lane : lanes) {
+        // One that has closed does not keep its segment.
+        if (lane->peer.lost() || lane->peer.closing_received || !lane->process.has_lost_mapping()) continue;
+        take_all(*lane);
+        if (!lane->peer.closing_received) fail(lane->peer, "its process has become another program, or ended");
+    }
+}
+
+void Shm::fail_ended_peers() {
+    const std::vector<Lane*> lanes = lanes_;
+    for (Lane* lane : lanes) {
+        if (lane->peer.lost() || (!lane->ended && lane->process.state() != WatchedProcess::State::ended)) continue;
+        take_all(*lane);
+        fail(lane->peer, "its process has ended");
+    }
+}
+
+int Shm::block(unsigned timeout_us) {
+    if (head_ == nullptr) return 0;
     run_timers();
     int64_t timeout_ns = static_cast<int64_t>(timeout_us) * 1000;
     const uint32_t doorbell = head_->doorbell.load(std::memory_order_acquire);
@@ -218,10 +213,11 @@ void Shm::block(unsigned timeout_us) {
         if (lane->peer.blocked()) timeout_ns = std::min<int64_t>(timeout_ns, 100'000);  // free room is not signalled
     }
     if (nothing) {
-        const adi::Asleep asleep;
+        const adi::SleepScope sleep;
         futex_wait(head_->doorbell, doorbell, timeout_ns, true);
     }
     head_->asleep.store(0, std::memory_order_relaxed);
+    return 0;
 }
 
 }  // namespace viaduct::shm

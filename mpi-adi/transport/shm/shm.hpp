@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The module for processes that share memory (spec/adi 10, C9): rings of layout.hpp below the message
-// protocol. A process maps the segments of the others through /proc, so nothing has a name that could stay
-// behind; a pidfd reports their end.
+// protocol. A process maps the segments that the others offer (core/process/offered_memory.hpp). Their end, and
+// that they have become other programs, is seen by core/process/watched_process.hpp.
 #pragma once
 
 #include <chrono>
 #include <vector>
 
+#include "core/process/offered_memory.hpp"
+#include "core/process/watched_process.hpp"
 #include "core/shm/segment.hpp"
 #include "mpi-adi/transport/shm/layout.hpp"
 #include "mpi-adi/transport/protocol/peer.hpp"
@@ -19,10 +21,10 @@ struct Card {
     uint32_t lanes;
     uint64_t host;
     uint64_t block_bytes;
+    MemoryOffer memory;
     uint32_t uid;
-    int32_t pid;
-    int32_t fd;
     uint32_t unused;
+    uint64_t mapped_at;  // where its segment is in its own memory
 };
 
 class Shm;
@@ -47,9 +49,8 @@ public:
     uint32_t lines_reported = 0;
     uint64_t blocks_received = 0;
     uint64_t blocks_reported = 0;
-    Fd pidfd;
-    Fd proc_dir;         // its own in /proc, where there is no pidfd
-    bool ended = false;  // before it was met
+    WatchedProcess process;  // with its own segment as the mapping
+    bool ended = false;      // before it was met
 
 private:
     Line* free_line();
@@ -68,12 +69,14 @@ public:
     [[nodiscard]] int complete(const taskinfo_t*) { return MPIP_SUCCESS; }
     void finalize();
     int progress();
-    void block(unsigned timeout_us);
+    int block(unsigned timeout_us);
 
 private:
     [[nodiscard]] int attach(const taskinfo_t* task, int rank, process_t* proc);
     int poll(Lane& lane);
     void fail_ended_peers();
+    void take_all(Lane& lane);
+    void fail_other_programs();
     void run_timers();
 
     Segment own_;
@@ -84,6 +87,7 @@ private:
     size_t piece_ = 0;
     unsigned idle_ = 0;
     std::chrono::steady_clock::time_point next_look_;
+    std::chrono::steady_clock::time_point next_look_at_mappings_;
 };
 
 }  // namespace viaduct::shm

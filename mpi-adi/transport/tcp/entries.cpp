@@ -4,7 +4,7 @@
 #include "mpi-adi/transport/tcp/tcp.hpp"
 
 namespace viaduct::tcp {
-Tcp tcp_module;
+NeverDestroyed<Tcp> tcp_module;
 }
 
 namespace {
@@ -12,12 +12,12 @@ viaduct::tcp::Card own_card, outer_card;
 using viaduct::tcp::tcp_module;
 }  // namespace
 
-VIADUCT_PROTOCOL_ENTRIES(tcp, tcp_module)
+VIADUCT_PROTOCOL_ENTRIES(tcp, (*tcp_module))
 
 extern "C" {
 
 int mpip_tcp_initconns(taskinfo_t* task, void** env) {
-    const int rc = tcp_module.open(task, &own_card, &outer_card);
+    const int rc = tcp_module->open(task, &own_card, &outer_card);
     if (rc != MPIP_SUCCESS) return rc;
     *env = &own_card;
     task->ti_myenv[MPIP_PROTO_TCP] = &own_card;
@@ -34,7 +34,7 @@ int mpip_tcp_getevents(void**, unsigned*, unsigned*, unsigned* n) {
 
 int mpip_tcp_getpolls(struct pollfd** polls, int* n, int* timeout) {
     static struct pollfd watched;
-    watched = {tcp_module.watched(), POLLIN, 0};
+    watched = {tcp_module->watched(), POLLIN, 0};
     *polls = &watched;
     *n = watched.fd >= 0 ? 1 : 0;
     *timeout = -1;

@@ -191,18 +191,23 @@ int Tcp::progress() {
             on_call(index);
         }
     }
-    if (++idle_ % kPassesBetweenTimers == 0 && (calling_ != 0 || !pending_callers_.empty())) run_timers();
+    if (++idle_ % kPassesBetweenTimers == 0) {
+        look_at_sockets();
+        if (calling_ != 0 || !pending_callers_.empty()) run_timers();
+    }
     return n > 0 ? n : 0;
 }
 
-void Tcp::block(unsigned timeout_us) {
-    if (!epoll_.valid() || !failed_lanes_.empty()) return;
+int Tcp::block(unsigned timeout_us) {
+    look_at_sockets();
+    if (!epoll_.valid() || !failed_lanes_.empty()) return 0;
     run_timers();
     pollfd watched = {epoll_.get(), POLLIN, 0};
     const timespec timeout = {static_cast<time_t>(timeout_us / 1'000'000),
                               static_cast<long>(timeout_us % 1'000'000) * 1000};
-    const adi::Asleep asleep;
+    const adi::SleepScope sleep;
     ::ppoll(&watched, 1, &timeout, nullptr);
+    return 0;
 }
 
 }  // namespace viaduct::tcp

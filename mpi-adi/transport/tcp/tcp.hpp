@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/shm/segment.hpp"
+#include "core/process/never_destroyed.hpp"
+#include "core/shm/kept_fd.hpp"
 #include "mpi-adi/transport/protocol/send.hpp"
 #include "mpi-adi/transport/tcp/card.hpp"
 
@@ -42,8 +43,8 @@ public:
         connected,
     };
     Stage stage = Stage::idle;
-    Fd fd;
-    Fd parked;  // their connection, while ours, which has precedence, is being made
+    KeptFd fd;
+    KeptFd parked;  // their connection, while ours, which has precedence, is being made
     Nonce parked_nonce = {};
     std::vector<Address> addresses;
     size_t next_address = 0;
@@ -69,7 +70,7 @@ public:
 
 // An accepted connection whose Hello is not complete.
 struct PendingCaller {
-    Fd fd;
+    KeptFd fd;
     Clock::time_point timeout_at;
     Hello hello = {};
     size_t had = 0;
@@ -81,7 +82,7 @@ public:
     Tcp() : Protocol(MPIP_PROTO_TCP) {}
 
     [[nodiscard]] int initialize();
-    // --- connect.cpp: from the card to connections ---
+    // --- transport.cpp: from the card to lanes ---
     // The card for the job, and the one for others.
     [[nodiscard]] int open(const taskinfo_t* task, Card* card, Card* outer_card);
     bool reaches(const taskinfo_t* task, int rank) const;
@@ -97,8 +98,8 @@ public:
     void finalize();
     // --- frames.cpp ---
     int progress();
-    void block(unsigned timeout_us);
-    int watched() const { return epoll_.get(); }
+    int block(unsigned timeout_us);
+    int watched() const { return epoll_.ours(); }
 
 private:
     enum class Watched : uint32_t { listener, pending_caller, peer };
@@ -110,29 +111,34 @@ private:
         return one == nullptr ? nullptr : static_cast<Lane*>(one->lane.get());
     }
 
-    // connect.cpp
+    // transport.cpp
     [[nodiscard]] bool listen_on(Address& address);
     void drop_needless_listeners(const taskinfo_t* task);
-    void call(Lane& lane);
-    void call_next(Lane& lane);
-    void called(Lane& lane, Fd fd, const Nonce& caller_nonce);
-    void drop_call(Lane& lane);
-    void answer(Lane& lane, Fd fd, const Nonce& caller_nonce);
-    void try_later(Lane& lane);
-    void close_socket(Fd& fd);
-    void finish_handshake(Lane& lane);
+    void close_socket(KeptFd& fd);
+    void look_at_sockets();
+
+    // connect.cpp
     bool send_hello(const Lane& lane, int fd, Step step) const;
     bool is_for_us(const Hello& hello) const;
+    void call(Lane& lane);
+    void call_next(Lane& lane);
+    void drop_call(Lane& lane);
+    void try_later(Lane& lane);
+    void fail_later(Lane& lane, const char* error_text);
+    void on_connected(Lane& lane);
+    void on_answer(Lane& lane);
+    void finish_handshake(Lane& lane);
+    void run_timers();
+
+    // called.cpp
+    void on_call(size_t listener);
+    void on_pending_caller(int fd);
     [[nodiscard]] bool read_hello(PendingCaller& pending_caller);
     // The sender of this, if it can prove its rank. `may_come`: its card is not here yet.
     Lane* proven(const Hello& hello, bool* may_come) const;
-    void on_call(size_t listener);
-    void on_pending_caller(int fd);
-    void on_connected(Lane& lane);
-    void on_answer(Lane& lane);
+    void called(Lane& lane, KeptFd fd, const Nonce& caller_nonce);
+    void answer(Lane& lane, KeptFd fd, const Nonce& caller_nonce);
     void on_proof(Lane& lane);
-    void run_timers();
-    void fail_later(Lane& lane, const char* error_text);
 
     // frames.cpp
     void on_peer(Lane& lane, uint32_t events);
@@ -145,8 +151,8 @@ private:
     Card card_ = {};
     Secret mark_ = {};  // of the card for others
     size_t buffer_bytes_ = 0;
-    Fd epoll_;
-    std::vector<Fd> listeners_;
+    KeptFd epoll_;
+    std::vector<KeptFd> listeners_;
     std::vector<PendingCaller> pending_callers_;
     size_t eager_limit_ = 0;
     size_t piece_ = 0;  // most payload this side takes in a frame
@@ -155,8 +161,9 @@ private:
     size_t calling_ = 0;    // peers in stage calling or waiting
     bool opening_ = false;  // no message is taken yet
     unsigned idle_ = 0;
+    Clock::time_point next_look_;  // of look_at_sockets()
 };
 
-extern Tcp tcp_module;
+extern NeverDestroyed<Tcp> tcp_module;
 
 }  // namespace viaduct::tcp

@@ -48,7 +48,17 @@ Card make_card(const Nic& nic) {
     card.reserve = static_cast<uint16_t>(nic.credit_rules.reserve);
     card.address_len = nic.attributes.NicAddressLen;
     std::memcpy(card.address, nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen);
+    const MemoryOffer& page = nic.connects.page.offer();
+    card.page_device = page.device;
+    card.page_inode = page.inode;
+    card.page_mark = page.mark;
+    card.page_descriptor = static_cast<uint32_t>(page.descriptor);
     return card;
+}
+
+MemoryOffer request_page_of(const Card& card) {
+    return {card.page_device, card.page_inode, card.page_mark, static_cast<int32_t>(uint32_t{card.pid}),
+            static_cast<int32_t>(uint32_t{card.page_descriptor})};
 }
 
 const Card* card_of(const taskinfo_t* task, int rank) {

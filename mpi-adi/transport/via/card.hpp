@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "core/process/offered_memory.hpp"
 #include "mpi-adi/transport/adi/cmpi_adi.h"
 #include "mpi-adi/transport/via/wire.hpp"
 
@@ -25,11 +26,18 @@ struct Card {
     Le16 reserve;  // and those for packets without credit
     Le16 address_len;
     unsigned char address[20];
+    // The page for requests (request_page.hpp); mark 0: none is offered.
+    Le64 page_device;
+    Le64 page_inode;
+    Le64 page_mark;
+    Le32 page_descriptor;
 };
+static_assert(sizeof(Card) < 128);
 
 Card make_card(const Nic& nic);
 // nullptr: it has none, or one that cannot be.
 const Card* card_of(const taskinfo_t* task, int rank);
+MemoryOffer request_page_of(const Card& card);
 // Whether a NIC says of itself that it sees an address.
 bool discovers(VIP_NIC_HANDLE nic, const unsigned char* address, size_t len);
 bool reaches(const Nic& nic, const Card& mine, const Card& theirs);

@@ -95,9 +95,9 @@ int connect_one(Lane* c, Clock::time_point deadline) {
         if (const int rc = prepare_vi(c); rc != MPIP_SUCCESS) return rc;
         const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
         if (rc != VIP_SUCCESS) {
-            return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,
+            return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s: %s", other,
                              requester ? "VipConnectRequest" : "VipConnectWait or VipConnectAccept",
-                             static_cast<int>(rc));
+                             VipxErrorString(rc));
         }
         const int met = greet(c, attempt);
         if (met != MPIP_AGAIN) return met;

@@ -5,11 +5,14 @@
 
 #include "mpi-adi/transport/adi/vip_calls.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <vector>
 
 #include "mpi-adi/transport/adi/cmpi_adi.h"
 #include "mpi-adi/transport/via/listener.hpp"
+#include "mpi-adi/transport/via/request_page.hpp"
 
 namespace viaduct::via {
 
@@ -39,6 +42,20 @@ struct Connects {
     std::vector<ConnectAttempt> attempts;
     ConnectAttempt::Clock::time_point all_joined = {};  // until then a peer may not have called pt_addconns yet
     ConnectListener listener;
+    RequestPage page;
+    size_t next = 0;              // the attempt that the next pass looks at first
+    unsigned nap = kShortestNap;  // ms that a process sleeps at a time while it connects
+
+    // A sleeping process is not woken by what happens to an attempt. So it sleeps briefly after each step of an
+    // attempt, and longer and longer as long as none takes place: many processes that wait for each other at the start
+    // of a job would take the processors from each other.
+    static constexpr unsigned kShortestNap = 1, kLongestNap = 8;
+    unsigned next_nap() {
+        const unsigned now = nap;
+        nap = std::min(2 * nap, kLongestNap);
+        return now;
+    }
+    void note_step() { nap = kShortestNap; }
 };
 
 // Connects all lanes, within the time limit.
@@ -50,9 +67,9 @@ bool wants_on_demand(const taskinfo_t* task);
 void request_connection(Lane* c);
 // Gives the attempt up.
 void drop_attempt(Lane* c);
-// Begins attempts for the peers that the listener has noted.
+// Begins attempts for the peers that have noted a request here, in the page or with the listener.
 void take_requests(Nic& nic);
-// One step of each attempt. True: one has ended, connected or failed.
+// Steps of the attempts: of a few that do not move on, and of all that do. True: one has moved on.
 bool advance_attempts(Nic& nic);
 // The peer's hello has arrived: the attempt is complete.
 void finish_attempt(Lane* c);

@@ -162,12 +162,12 @@ bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t
         if (write_eager_now(this, data, bytes, rank, tag, context, mode)) [[likely]]
             return true;
     }
-    return MPID_VIA_eager_send({data}, bytes, tag, rank, context, mode, true);
+    return send_eager_packet({data}, bytes, tag, rank, context, mode, true);
 }
 
 // Sends through a buffer, unless the data can be written into a slot directly. `tried`: that has failed already.
-bool Lane::MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
-                               int mode, bool tried) {
+bool Lane::send_eager_packet(const protocol::Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
+                             int mode, bool tried) {
     const bool slot = uses_ring(this);
     if (slot) {
         const char* data = payload.contiguous();

@@ -23,7 +23,7 @@ bool write_word(Lane* c, size_t offset, const void* word) {
     std::memcpy(v->buffer, word, 8);
     vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->ring.remote + offset, c->ring.remote_handle, v->buffer, v->handle,
                    8);
-    if (viadev_post_rdma(c, v, &v->desc) == MPIP_SUCCESS) return true;
+    if (post_rdma(c, v, &v->desc) == MPIP_SUCCESS) return true;
     release_vbuf(v);
     return false;
 }

@@ -4,15 +4,15 @@
 #include "mpi-adi/transport/via/transport.hpp"
 
 namespace viaduct::via {
-ViaTransport via_module;
+NeverDestroyed<ViaTransport> via_module;
 }
 
-VIADUCT_PROTOCOL_ENTRIES(via, viaduct::via::via_module)
+VIADUCT_PROTOCOL_ENTRIES(via, (*viaduct::via::via_module))
 
 extern "C" {
 
 int mpip_via_initconns(taskinfo_t* task, void** env) {
-    const viaduct::via::Card& card = viaduct::via::via_module.make_card(task);
+    const viaduct::via::Card& card = viaduct::via::via_module->make_card(task);
     *env = const_cast<viaduct::via::Card*>(&card);
     task->ti_myenv[MPIP_PROTO_VIA] = *env;
     task->ti_myenvsize[MPIP_PROTO_VIA] = sizeof card;
@@ -31,10 +31,10 @@ int mpip_via_getpolls(struct pollfd**, int* n, int* timeout) {
 }
 
 void* mpip_alloc_mem(size_t bytes) {
-    viaduct::via::Nic& nic = viaduct::via::via_module.nic;
+    viaduct::via::Nic& nic = viaduct::via::via_module->nic;
     return nic.cq != nullptr ? nic.registrations.allocate(bytes) : nullptr;
 }
 int mpip_free_mem(void* address) {
-    return viaduct::via::via_module.nic.registrations.free(address) ? MPIP_SUCCESS : MPIP_ERR_ARG;
+    return viaduct::via::via_module->nic.registrations.free(address) ? MPIP_SUCCESS : MPIP_ERR_ARG;
 }
 }

@@ -2,6 +2,7 @@
 // Frames as packets of via: through the peer's ring where it is open, else through the queue for a credit. Eager when
 // the message fits and credits remain (spec/adi F7; the design's prose has this test inverted).
 #include <algorithm>
+#include <cstring>
 
 #include "mpi-adi/transport/via/receive.hpp"
 
@@ -24,7 +25,7 @@ uint32_t slot_piece(size_t length) {
 
 // Sends a packet, or gives its buffer back.
 bool post_or_release(Lane* c, vbuf* v) {
-    if (viadev_post_send(c, v)) [[likely]]
+    if (post_packet(c, v)) [[likely]]
         return true;
     release_vbuf(v);
     return false;
@@ -49,8 +50,8 @@ bool Lane::put(const Frame& frame, const Payload& payload) {
     switch (frame.type) {
         case FrameType::eager:
             if (frame.bytes == frame.length)
-                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context,
-                                           frame.flags, false);
+                return send_eager_packet(payload, frame.bytes, frame.tag, frame.rank, frame.context, frame.flags,
+                                         false);
             return put_data(frame, payload);
         case FrameType::next:
         case FrameType::data:
@@ -161,20 +162,21 @@ void Lane::expect(size_t bytes) {
     post_missing_receives(this);  // the reply already reports them (spec/adi F12, F14)
 }
 
-size_t Lane::transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
-                      size_t most, protocol::Transfer& t) {
-    return MPID_VIA_long_send(write, near, far, most, t);
-}
-
 // One remote write or read of at most what the NIC takes; 0 when there is no buffer or no place in the queue.
-size_t Lane::MPID_VIA_long_send(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
-                                size_t most, protocol::Transfer& t) {
+size_t Lane::transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
+                      protocol::Transfer& t) {
     vbuf* v = get_vbuf_or_defer(this);
     if (v == nullptr) return 0;
     size_t now = std::min<size_t>(nic.attributes.MaxTransferSize, most);
     const unsigned control = write ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD;
     const bool gaps = near.count() > 1 || far.count() > 1;
-    if (gaps) {
+    if (t.change.ch_bytes != 0) {
+        vbuf_init_change(v, t.change, far.row().handle[nic.index]);
+    } else if (t.copied) {
+        if (write) std::memcpy(v->buffer, reinterpret_cast<const void*>(near.address()), now);
+        vbuf_init_rdma(v, control, far.address(), far.row().handle[nic.index], v->buffer, v->handle,
+                       static_cast<uint32_t>(now));
+    } else if (gaps) {
         now = vbuf_init_pieces(v, control, near, far, now, nic.attributes.MaxSegmentsPerDesc, nic.index);
     } else {
         vbuf_init_rdma(v, control, far.address(), far.row().handle[nic.index],
@@ -183,7 +185,7 @@ size_t Lane::MPID_VIA_long_send(bool write, const protocol::PieceList& near, con
     }
     const bool tells = now == most || t.each;
     if (tells) v->transfer = &t;
-    if (viadev_post_rdma(this, v, gaps ? long_descriptor_of(v) : &v->desc) != MPIP_SUCCESS) {
+    if (post_rdma(this, v, gaps ? long_descriptor_of(v) : &v->desc) != MPIP_SUCCESS) {
         release_vbuf(v);
         return 0;
     }

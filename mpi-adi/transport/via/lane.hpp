@@ -44,6 +44,7 @@ public:
     uint16_t next_packet_expected = 0;
     int sends_outstanding = 0;
     uint32_t part_out = 0, part_in = 0;  // packets of the eager message that is on its way
+    uint64_t known_since = UINT64_MAX;   // boot_ticks() when the card of the peer was read
     int expected_data = 0;               // frames of data for which receives are posted (spec/adi F12)
     bool prepared = false;               // the VI exists and its receives are posted
     bool connecting = false;             // on the list of connection attempts (on_demand.cpp)
@@ -62,10 +63,8 @@ public:
     vbuf* refused_head = nullptr;  // packets that the queue did not take: the connection is about to end
 
 private:
-    [[nodiscard]] bool MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank,
-                                           uint64_t context, int mode, bool tried);
-    size_t MPID_VIA_long_send(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
-                              size_t most, protocol::Transfer& t);
+    [[nodiscard]] bool send_eager_packet(const protocol::Payload& payload, size_t bytes, int tag, int rank,
+                                         uint64_t context, int mode, bool tried);
     [[nodiscard]] bool put_data(const protocol::Frame& frame, const protocol::Payload& payload);
     [[nodiscard]] bool put_control(const protocol::Frame& frame, const protocol::Payload& payload);
 };

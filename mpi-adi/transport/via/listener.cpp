@@ -46,7 +46,7 @@ void ConnectListener::note(Shared& shared, const VIP_NET_ADDRESS* from) {
 }
 
 void ConnectListener::listen(Shared* shared) {
-    ::pthread_setname_np(::pthread_self(), "vipl-listener");  // a helper, for the library below (vipl/last_thread.hpp)
+    ::pthread_setname_np(::pthread_self(), "vipl-listener");  // a helper (core/process/helper_threads.hpp)
     while (!shared->ending.load()) {
         Address from = {};
         VIP_VI_ATTRIBUTES attributes;

@@ -19,7 +19,11 @@ void on_error(VIP_PVOID events, VIP_ERROR_DESCRIPTOR*) {
 }  // namespace
 
 int fail_call(const char* call, VIP_RETURN rc) {
-    return adi::fail(MPIP_ERR_OTHER, "%s answers %d", call, static_cast<int>(rc));
+    // The last failure of this process is most often that of this call; its text begins with the name of the call.
+    char why[512];
+    if (VipxLastError(nullptr, why, sizeof why) == VIP_SUCCESS && std::strncmp(why, call, std::strlen(call)) == 0)
+        return adi::fail(MPIP_ERR_OTHER, "%s", why);
+    return adi::fail(MPIP_ERR_OTHER, "%s: %s", call, VipxErrorString(rc));
 }
 
 VIP_RELIABILITY_LEVEL Nic::level() const {
@@ -41,6 +45,10 @@ int Nic::open(const char* name) {
     }
     rc = VipErrorCallback(handle, &events, on_error);
     if (rc != VIP_SUCCESS) return fail_call("VipErrorCallback", rc);
+    // The engine gives the processor away between its passes, without its lock. A poll that did so within a pass would
+    // keep the lock from all threads of the process for as long as others compute.
+    rc = VipxSetGiveWay(handle, VIP_FALSE);
+    if (rc != VIP_SUCCESS) return fail_call("VipxSetGiveWay", rc);
     rdma_read = (attributes.RDMAReadSupport & level()) != 0;
     VIP_BOOLEAN pinned = VIP_TRUE;
     if (VipxQueryPinned(handle, &pinned) != VIP_SUCCESS) pinned = VIP_TRUE;
@@ -50,6 +58,9 @@ int Nic::open(const char* name) {
     VIP_BOOLEAN processors = VIP_FALSE;
     if (VipxQueryAtomicScope(handle, &processors) != VIP_SUCCESS) processors = VIP_FALSE;
     mapped = !pins_memory && processors != VIP_FALSE;
+    VIP_ULONG widths = 0;
+    if (VipxQueryAtomics(handle, &widths) != VIP_SUCCESS) widths = 0;
+    atomics = processors != VIP_FALSE && rdma_read && widths == 4 + 8;
     return MPIP_SUCCESS;
 }
 
@@ -59,6 +70,7 @@ void Nic::close() {
     connects.listener.stop(*this);
     adi::ignore_result(VipCloseNic(handle));
     connects.listener.join();
+    connects.page.close();
     handle = nullptr;
 }
 

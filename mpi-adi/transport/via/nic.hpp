@@ -60,6 +60,7 @@ public:
     VIP_PROTECTION_HANDLE ptag = nullptr;
     VIP_NIC_ATTRIBUTES attributes = {};
     bool rdma_read = false;
+    bool atomics = false;  // on words of 4 and 8 bytes, and to processors
     bool pins_memory = true;
     bool mapped = false;  // what VipxAllocMemory gives, by connected processes
 
@@ -79,6 +80,7 @@ public:
     size_t index = 0;  // of its handle in registrations, where a process has several NICs
     taskinfo_t* task = nullptr;
     std::vector<Card> cards;   // by world rank; of those that have none they are empty
+    uint64_t cards_since = UINT64_MAX;  // boot_ticks() when they were read last; until then a number alone counts
     std::vector<Lane*> lanes;  // by world rank
     Lane* flow_head = nullptr;
     Lane* deferred_head = nullptr;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections of large jobs, made with the first message (spec/adi 3.3): the sender notifies the peer's connect
-// listener, and then both request the connection as equals (VipConnectPeerRequest), which does not block, in any order
-// of the two. Messages wait meanwhile on the send queue of their process. A peer that computes makes its request when
-// it next makes progress. That a peer is dead is found by its process, or because no listener answers any more.
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+// Connections of large jobs, made with the first message (spec/adi 3.3): the sender tells the peer, by a note in its
+// page or by its connect listener, and then both request the connection as equals (VipConnectPeerRequest), which does
+// not block, in any order of the two. Messages wait meanwhile on the send queue of their process. A peer that computes
+// makes its request when it next makes progress. That a peer is dead is found by its process, or because no listener
+// answers any more.
 #include <algorithm>
-#include <cerrno>
 
+#include "core/process/watched_process.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/via/address.hpp"
@@ -25,8 +22,11 @@ using Clock = ConnectAttempt::Clock;
 // The longest time that a request stays before the peer is notified again. The time doubles after each request that was
 // not answered: where processes share processors the peer runs late, and two short requests would miss each other.
 constexpr VIP_ULONG kLongestRequest = 16 * kFirstRequest;
-// Between two checks of the peer's process, where it can be seen.
+// Between two checks of a peer's process, where it can be seen, while no more than so many peers are checked.
 constexpr auto kCheckInterval = std::chrono::milliseconds(50);
+constexpr size_t kCheckedTogether = 8;
+// Of attempts that do not move on, so many are looked at in a pass: its time must not grow with their number.
+constexpr size_t kLooks = 4;
 constexpr auto kSoon = std::chrono::milliseconds(10);
 // Between notices that meet no listener. Each one blocks progress for up to ConnectListener::kNoticeMilliseconds.
 constexpr auto kLongestPause = std::chrono::milliseconds(1000);
@@ -42,7 +42,7 @@ bool keeps_failing(ConnectAttempt& o, const char* call, VIP_RETURN rc) {
     o.requested = o.known = o.joined = o.hello_sent = false;
     o.next = now + kSoon;
     if (now - o.failing_since < connect_timeout()) return false;
-    adi::fail(MPIP_ERR_OTHER, "%s answers %d", call, static_cast<int>(rc));
+    (void)fail_call(call, rc);  // the text of the loss
     return true;
 }
 
@@ -56,26 +56,37 @@ VIP_RETURN request(const Lane* c, VIP_ULONG milliseconds) {
     return VipConnectPeerRequest(c->vi, &local.head, &remote.head, milliseconds);
 }
 
-enum class Liveness { alive, ended, unknown };
-
-// State of the peer's process, where it is visible from here. A process that its parent has not waited for has ended,
-// too.
-Liveness liveness_of(const Lane* c) {
+// Of the peer's process, where it is visible from here.
+WatchedProcess::State state_of(const Lane* c) {
     const Card& mine = c->nic.cards[c->nic.me];
     const Card& theirs = c->nic.cards[c->peer.rank];
-    if (theirs.pids != mine.pids) return Liveness::unknown;
-    pollfd process = {static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs.pid), 0)), POLLIN, 0};
-    if (process.fd < 0) return errno == ESRCH ? Liveness::ended : Liveness::unknown;
-    const bool ended = ::poll(&process, 1, 0) > 0;
-    ::close(process.fd);
-    return ended ? Liveness::ended : Liveness::alive;
+    if (theirs.pids != mine.pids) return WatchedProcess::State::unseen;
+    return WatchedProcess(static_cast<pid_t>(theirs.pid), c->known_since).state();
 }
 
-// Checks at most every kCheckInterval.
+// Tells the peer of the attempt: where both see the same processes by a note in its page, which it finds whenever it
+// next makes progress.
+Notice tell(ConnectAttempt& o, VIP_RETURN* why) {
+    Nic& nic = o.connection->nic;
+    const uint32_t rank = o.connection->peer.rank;
+    const Card& theirs = nic.cards[rank];
+    if (theirs.pids == nic.cards[nic.me].pids) {
+        const Opened page = RequestPage::note(request_page_of(theirs), nic.me);
+        if (page == Opened::ok) {
+            o.timeout = kLongestRequest;
+            return Notice::noted;
+        }
+        if (is_withdrawn(page) && state_of(o.connection) == WatchedProcess::State::ended) return Notice::no_listener;
+    }
+    return nic.connects.listener.notify(nic, theirs, rank, why);
+}
+
+// Checks at most every kCheckInterval; of many attempts each one less often, so that the checks of all stay as many.
 bool process_ended(ConnectAttempt& o, Clock::time_point now) {
     if (now < o.next_check) return false;
-    o.next_check = now + kCheckInterval;
-    return liveness_of(o.connection) == Liveness::ended;
+    const size_t attempts = o.connection->nic.connects.attempts.size();
+    o.next_check = now + kCheckInterval * std::max<size_t>(1, attempts / kCheckedTogether);
+    return state_of(o.connection) == WatchedProcess::State::ended;
 }
 
 // The notice met no listener; sets the time of the next one. True: the process is dead. Where the process is not
@@ -85,9 +96,10 @@ bool is_dead(ConnectAttempt& o, Clock::time_point now) {
     o.next = Clock::now() + o.pause;
     o.pause = std::min(2 * o.pause, kLongestPause);
     if (o.no_listener_since == Clock::time_point()) o.no_listener_since = now;
-    const Liveness life = liveness_of(o.connection);
-    return life == Liveness::ended || (life == Liveness::unknown && now - o.no_listener_since >= connect_timeout() &&
-                                       now >= o.connection->nic.connects.all_joined);
+    const WatchedProcess::State state = state_of(o.connection);
+    return state == WatchedProcess::State::ended ||
+           (state == WatchedProcess::State::unseen && now - o.no_listener_since >= connect_timeout() &&
+            now >= o.connection->nic.connects.all_joined);
 }
 
 Step advance(ConnectAttempt& o) {
@@ -119,7 +131,7 @@ Step advance(ConnectAttempt& o) {
     if (now < o.next) return Step::pending;
     if (!o.known && !c->nic.connects.mutual) {
         VIP_RETURN rc = VIP_SUCCESS;
-        switch (c->nic.connects.listener.notify(c->nic, c->nic.cards[c->peer.rank], c->peer.rank, &rc)) {
+        switch (tell(o, &rc)) {
             case Notice::no_listener:
                 return is_dead(o, now) ? Step::dead : Step::pending;
             case Notice::failed:
@@ -164,6 +176,7 @@ bool wants_on_demand(const taskinfo_t* task) {
 void request_connection(Lane* c) {
     if (c->peer.ready() || c->connecting || c->peer.lost()) return;
     c->connecting = true;
+    c->nic.connects.note_step();
     c->nic.connects.attempts.push_back({c});
 }
 
@@ -173,31 +186,54 @@ void drop_attempt(Lane* c) {
     c->connecting = false;
 }
 
+namespace {
+
+void take_request(Nic& nic, uint32_t rank, VIP_ULONG timeout) {
+    Lane* c = nic.lane(rank);
+    if (c == nullptr || c->peer.ready() || c->peer.lost()) return;
+    request_connection(c);
+    const auto attempt = attempt_of(c);
+    attempt->known = true;
+    attempt->timeout = std::max(attempt->timeout, timeout);
+    attempt->next = {};
+}
+
+// What has been done for the attempt so far.
+bool same_stage(const ConnectAttempt& a, const ConnectAttempt& b) {
+    return a.requested == b.requested && a.joined == b.joined && a.hello_sent == b.hello_sent;
+}
+
+}  // namespace
+
 void take_requests(Nic& nic) {
-    for (const uint32_t rank : nic.connects.listener.take()) {
-        Lane* c = nic.lane(rank);
-        if (c == nullptr || c->peer.ready() || c->peer.lost()) continue;
-        request_connection(c);
-        attempt_of(c)->known = true;
-        attempt_of(c)->next = {};
-    }
+    for (const uint32_t rank : nic.connects.page.take(nic.lanes.size())) take_request(nic, rank, kLongestRequest);
+    for (const uint32_t rank : nic.connects.listener.take()) take_request(nic, rank, kFirstRequest);
 }
 
 bool advance_attempts(Nic& nic) {
     auto& attempts = nic.connects.attempts;
+    size_t& next = nic.connects.next;
     bool moved = false;
-    for (size_t i = 0; i < attempts.size();) {
-        Lane* c = attempts[i].connection;
-        const Step step = c->peer.lost() ? Step::dead : advance(attempts[i]);
+    size_t unmoved = 0;
+    for (size_t left = attempts.size(); left != 0 && unmoved < kLooks && !attempts.empty(); --left) {
+        if (next >= attempts.size()) next = 0;
+        Lane* c = attempts[next].connection;
+        const ConnectAttempt before = attempts[next];
+        const Step step = c->peer.lost() ? Step::dead : advance(attempts[next]);
         if (step == Step::pending) {
-            ++i;
+            if (same_stage(before, attempts[next]))
+                ++unmoved;
+            else
+                moved = true;
+            ++next;
             continue;
         }
-        attempts.erase(attempts.begin() + static_cast<std::ptrdiff_t>(i));
+        attempts.erase(attempts.begin() + static_cast<std::ptrdiff_t>(next));
         c->connecting = false;
         moved = true;
         fail_connection(c, reason(step));
     }
+    if (moved) nic.connects.note_step();
     return moved;
 }
 

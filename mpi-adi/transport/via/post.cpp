@@ -2,6 +2,7 @@
 // Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (spec/adi
 // F2), packets without a credit or a slot wait in order (spec/adi F4), finished sends are collected in batches.
 #include <algorithm>
+#include <cstring>
 
 #include "mpi-adi/transport/adi/counters.hpp"
 #include "mpi-adi/transport/via/post.hpp"
@@ -85,7 +86,7 @@ void post_with_credit(Lane* c, vbuf* v) {
     hand_to_nic(c, v, &v->desc);
 }
 
-bool viadev_post_send(Lane* c, vbuf* v) {
+bool post_packet(Lane* c, vbuf* v) {
     if (c->peer.lost() || !has_place(c)) return false;
     if (uses_ring(c) && v->desc.CS.Length <= kMostInSlot && has_free_slot(c, v->desc.CS.Length)) {
         post_to_ring(c, v);
@@ -110,13 +111,13 @@ void send_wake(Lane* c) {
 bool has_place(Lane* c) {
     if (c->sends_outstanding < c->nic.collect_from) [[likely]]
         return true;
-    viadev_process_send(c->nic);  // some have finished, it may be
+    collect_finished_sends(c->nic);  // some have finished, it may be
     if (c->sends_outstanding < c->nic.send_depth) return true;
     c->place_wanted = true;
     return false;
 }
 
-int viadev_post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc) {
+int post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     if (!has_place(c)) return MPIP_AGAIN;
     hand_to_nic(c, v, desc);
     return MPIP_SUCCESS;
@@ -172,6 +173,8 @@ void complete_send(vbuf* v, bool good) {
     --c->sends_outstanding;
     --c->nic.sends_outstanding;
     protocol::Transfer* transfer = v->transfer;
+    if (transfer != nullptr && good && transfer->copied && !transfer->sends())
+        std::memcpy(transfer->request->r_buf, v->buffer, transfer->length);
     release_vbuf(v);
     if (transfer != nullptr) --c->nic.local_waits;
     if (c->place_wanted) {
@@ -187,7 +190,7 @@ static void take_back(vbuf* v, VIP_RETURN rc) {
     if (rc != VIP_SUCCESS && !c->peer.lost()) c->nic.note_event();
 }
 
-void viadev_process_send(Nic& nic) {
+void collect_finished_sends(Nic& nic) {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     VIP_DESCRIPTOR* desc = nullptr;

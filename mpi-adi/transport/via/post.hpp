@@ -7,13 +7,13 @@
 namespace viaduct::via {
 
 // Sends a packet through the ring, or the queue for a credit. False: there is no room now, the vbuf is the caller's.
-[[nodiscard]] bool viadev_post_send(Lane* c, vbuf* v);
+[[nodiscard]] bool post_packet(Lane* c, vbuf* v);
 // Through the queue, for a credit.
 void post_with_credit(Lane* c, vbuf* v);
 // Writes a piece of a long message into a slot that is free, without a buffer. False: not now; nothing is changed.
 [[nodiscard]] bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t at);
 [[nodiscard]] bool has_place(Lane* c);  // the send queue takes one more
-[[nodiscard]] int viadev_post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc);
+[[nodiscard]] int post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc);
 [[nodiscard]] bool post_receive(Lane* c, bool reserve);
 void post_missing_receives(Lane* c);
 void send_noop(Lane* c);
@@ -21,7 +21,7 @@ void send_noop(Lane* c);
 [[nodiscard]] bool send_hello(Lane* c);
 // The last packet: it costs no credit.
 [[nodiscard]] bool send_closing(Lane* c);
-void viadev_process_send(Nic& nic);  // collects finished sends
+void collect_finished_sends(Nic& nic);  // collects finished sends
 void complete_send(vbuf* v, bool good);
 
 inline uint32_t packets_of(size_t length) { return static_cast<uint32_t>((length + kR3Data - 1) / kR3Data); }

@@ -2,7 +2,7 @@
 // One pass of progress of transport via (spec/adi 8): incoming packets, lanes with new credit (spec/adi C54, G8),
 // finished sends, finished transfers. In a pass without incoming packets, which then delays no answer: receives to post
 // and credits to report. From time to time: broken lanes (spec/adi 12, C65) and lanes to connect. Called by the engine
-// with its lock held; block() gives the lock up while it sleeps (adi::Asleep).
+// with its lock held; block() gives the lock up while it sleeps (adi::SleepScope).
 #include <algorithm>
 
 #include "mpi-adi/transport/adi/blocking.hpp"
@@ -86,42 +86,47 @@ void handle_events(Nic& nic) {
 }  // namespace
 
 int ViaTransport::progress() {
-    int done = MPID_VIA_DeviceCheck(nic);
+    int done = poll_packets(nic);
     if (nic.flow_head != nullptr) done += push_flow_list(nic);
-    if (nic.local_waits != 0 || (done == 0 && nic.sends_outstanding != 0)) viadev_process_send(nic);
+    if (nic.local_waits != 0 || (done == 0 && nic.sends_outstanding != 0)) collect_finished_sends(nic);
     if (has_done_transfers()) {
         finish_done_transfers();
         done = 1;
     }
     if (has_moved()) {
         int packets = 0;
-        while (packets < kPacketsBetweenMoves && MPID_VIA_DeviceCheck(nic) != 0) ++packets;
+        while (packets < kPacketsBetweenMoves && poll_packets(nic) != 0) ++packets;
     }
     const bool idle = done == 0;
     if (idle && nic.deferred_head != nullptr) done = do_deferred_work(nic);
     // In a process that is never idle, every kBusyPasses passes: another one may wait to be connected.
     if (idle || ++busy_passes_ % kBusyPasses == 0) {
+        if (nic.connects.page.is_noted()) [[unlikely]]
+            take_requests(nic);
         handle_events(nic);
         if (!nic.connects.attempts.empty()) done += static_cast<int>(advance_attempts(nic));
     }
     return done;
 }
 
-void ViaTransport::block(unsigned timeout_us) {
-    if (nic.flow_head != nullptr || nic.deferred_head != nullptr || has_done_transfers() || nic.cq == nullptr) return;
+int ViaTransport::block(unsigned timeout_us) {
+    if (nic.flow_head != nullptr || nic.deferred_head != nullptr || has_done_transfers() || nic.cq == nullptr) return 0;
     VIP_ULONG timeout = std::max(1U, timeout_us / 1000);
     // Sends and connections do not end VipCQWait, which waits for receives: so a short timeout.
-    if (nic.local_waits != 0 || !nic.connects.attempts.empty()) timeout = 1;
+    if (nic.local_waits != 0)
+        timeout = 1;
+    else if (!nic.connects.attempts.empty())
+        timeout = std::min<VIP_ULONG>(timeout, nic.connects.next_nap());
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
-    if (!suspend_rings(nic)) return;
+    if (!suspend_rings(nic)) return 0;
     VIP_RETURN rc;
     {
-        const adi::Asleep asleep;
+        const adi::SleepScope sleep;
         rc = VipCQWait(nic.cq, timeout, &vi, &receive);
     }
     resume_rings(nic);
-    if (rc == VIP_SUCCESS) take_completion(vi);
+    return rc == VIP_SUCCESS ? take_completion(vi) : 0;
 }
 
 }  // namespace viaduct::via

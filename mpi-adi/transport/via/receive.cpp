@@ -180,9 +180,9 @@ void take_ring_packet(Lane* c, const RingPacket& p) {
 // rings always have a packet: other peers may have packets in the queue.
 static constexpr uint32_t kRingPolls = 32;
 
-// Polls the rings and the receive completion queue. Takes one packet for each call: a caller that waits for it does not
-// pay for a second, empty poll.
-int MPID_VIA_DeviceCheck(Nic& nic) {
+// Polls the rings and the receive completion queue. Takes one packet for each call, so that a caller that waits for it
+// does not pay for a second, empty poll; of a ring that always has a packet up to kMostAtOnce (poll_rings).
+int poll_packets(Nic& nic) {
     int answer = 0;
     if (!nic.rings.open_lanes.empty()) {
         answer = poll_rings(nic);

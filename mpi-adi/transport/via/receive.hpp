@@ -6,7 +6,7 @@
 
 namespace viaduct::via {
 
-int MPID_VIA_DeviceCheck(Nic& nic);
+int poll_packets(Nic& nic);
 void drain_before_failure(Lane* c);
 // Makes the VI and posts its receives. MPIP_SUCCESS, or an error.
 [[nodiscard]] int prepare_vi(Lane* c);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/process/process_age.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
@@ -95,12 +96,15 @@ int ViaTransport::initialize() {
     properties.mp_max_frag = nic.attributes.MaxTransferSize;
     properties.mp_cache_size = 256;
     properties.mp_flags = MPIP_PROP_PUT | (nic.rdma_read ? MPIP_PROP_GET : 0);
+    if (nic.level() == VIP_SERVICE_RELIABLE_RECEPTION) properties.mp_flags |= MPIP_PROP_PLACED;
+    if (nic.atomics) properties.mp_flags |= MPIP_PROP_WORDS;
     mpip_protocols[MPIP_PROTO_VIA].pt_mtu = VBUF_BUFFER_SIZE;
     return MPIP_SUCCESS;
 }
 
 const Card& ViaTransport::make_card(const taskinfo_t* task) {
     nic.choose_rules(task->ti_nprocs);
+    if (wants_on_demand(task)) nic.connects.page.open();
     return card_ = via::make_card(nic);
 }
 
@@ -116,6 +120,7 @@ protocol::Peer& ViaTransport::make_connection(int rank, process_t* proc, protoco
     protocol::Peer& added = add_peer(static_cast<size_t>(rank), proc, upper);
     auto lane = std::make_unique<Lane>(added, nic);
     lane->piece = kMostInSlot - sizeof(Control);
+    lane->known_since = nic.cards_since;
     nic.lanes[static_cast<size_t>(rank)] = lane.get();
     added.lane = std::move(lane);
     // Only sends need a connection, and they make it (docs/adi.md, Connects).
@@ -130,6 +135,7 @@ void ViaTransport::renew(protocol::Peer& peer) {
 }
 
 void ViaTransport::note_cards(const taskinfo_t* task) {
+    nic.cards_since = boot_ticks();
     nic.cards.resize(static_cast<size_t>(task->ti_nprocs));
     for (int rank = 0; rank < task->ti_nprocs; ++rank) {
         if (const Card* card = card_of(task, rank)) nic.cards[static_cast<size_t>(rank)] = *card;
@@ -178,6 +184,7 @@ int ViaTransport::join(taskinfo_t* task, int peers) {
     peers_.resize(static_cast<size_t>(task->ti_nprocs));
     nic.lanes.resize(peers_.size());
     nic.task = task;
+    nic.connects.page.look_again();
     return nic.grow_queues(peers);
 }
 

@@ -2,6 +2,7 @@
 // The transport: the message protocol over the lanes of a NIC. Everything is used under the engine's lock.
 #pragma once
 
+#include "core/process/never_destroyed.hpp"
 #include "mpi-adi/transport/protocol/peer.hpp"
 #include "mpi-adi/transport/via/card.hpp"
 #include "mpi-adi/transport/via/lane.hpp"
@@ -34,7 +35,7 @@ public:
 
     // --- progress.cpp ---
     int progress();
-    void block(unsigned timeout_us);
+    int block(unsigned timeout_us);
 
     protocol::Registration* acquire(void* address, size_t bytes) override {
         return nic.registrations.acquire(address, bytes);
@@ -55,7 +56,7 @@ private:
     uint32_t busy_passes_ = 0;  // of progress
 };
 
-extern ViaTransport via_module;
+extern NeverDestroyed<ViaTransport> via_module;
 
 inline Lane* connection_of(const process_t* proc) { return static_cast<Lane*>(protocol::peer_of(proc)->lane.get()); }
 

@@ -48,7 +48,7 @@ void VbufPool::free_all() {
 }
 
 vbuf* VbufPool::get_slowly() {
-    viadev_process_send(nic_);
+    collect_finished_sends(nic_);
     if (free_head_ == nullptr) {
         if (!grow(static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares)))) return nullptr;
         ++adi::counters[MPIP_PROTO_VIA].mc_vbufs_grown;

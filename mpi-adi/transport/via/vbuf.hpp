@@ -150,6 +150,19 @@ inline void vbuf_init_rdma(vbuf* v, unsigned control, uint64_t remote, VIP_MEM_H
     v->transfer = nullptr;
 }
 
+// An atomic operation: its operands lie in the buffer, where the old word comes back.
+inline void vbuf_init_change(vbuf* v, const mpip_change& change, VIP_MEM_HANDLE remote_handle) {
+    const auto put = [&](size_t at, uint64_t value) {
+        const auto narrow = static_cast<uint32_t>(value);
+        change.ch_bytes == 4 ? std::memcpy(v->buffer + at, &narrow, 4) : std::memcpy(v->buffer + at, &value, 8);
+    };
+    put(0, change.ch_operand);
+    if (change.ch_swaps != 0) put(change.ch_bytes, change.ch_expected);
+    vbuf_init_rdma(v, change.ch_swaps != 0 ? VIPX_CONTROL_OP_COMPARE_SWAP : VIPX_CONTROL_OP_FETCH_ADD,
+                   change.ch_address, remote_handle, v->buffer, v->handle,
+                   change.ch_swaps != 0 ? 2 * change.ch_bytes : change.ch_bytes);
+}
+
 // Fills the long descriptor of a vbuf for one remote write or read between both positions, of at most `most` bytes and
 // `segments` segments, the one of the address included. How many bytes it moves.
 uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& near, const protocol::PieceList& far,

@@ -38,6 +38,7 @@ void renew(Lane* c) {
     free_ring(c);
     c->ring = {};
     c->credits.start(c->nic.credit_rules, 0, 0);  // no credit, and no receive to post
+    c->known_since = c->nic.cards_since;
     c->next_packet_tosend = c->next_packet_expected = 0;
     c->part_out = c->part_in = 0;
     c->expected_data = 0;
@@ -85,7 +86,7 @@ void Lane::start_connecting() { request_connection(this); }
 void Lane::request_push() { enter_flow_list(this); }
 
 bool Lane::flushed() {
-    viadev_process_send(nic);
+    collect_finished_sends(nic);
     return sends_outstanding == 0;
 }
 

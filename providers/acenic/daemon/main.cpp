@@ -6,6 +6,8 @@
 
 namespace {
 
+constexpr int kWrongOptions = 2;  // as of the tools
+
 using namespace viaduct;
 using namespace viaduct::acenic;
 
@@ -58,7 +60,11 @@ int main(int argc, char** argv) {
     app.add_option("--faults", options.faults,
                    "For tests: a fault plan for all that leaves, as acenic.faults has it");
     packet::add_daemon_options(app, &options.daemon);
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : kWrongOptions;
+    }
     packet::settle_process(options.daemon);
     return serve(options);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What an application and the engine process say to each other over their socket (SOCK_SEQPACKET): Hello ->,
-// <- Welcome with the lifeline, Attach with the segment ->, <- Attached. From then on each message is one
+// <- Welcome with the liveness pipe, Attach with the segment ->, <- Attached. From then on each message is one
 // byte and means "look": from the application that it has written a mailbox while the engine slept, from the
 // engine an interrupt. Everything else goes through the rings.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Frames that have come for a host while it has no receive descriptor for them. As on the card they wait in
-// memory of its own until the host posts some, and are lost when that is used up: a host that is without a
-// processor for a moment loses nothing, and none keeps the others waiting.
+// Frames that have arrived for a host while it has no receive descriptor for them. As on the card, they wait in memory
+// of the card until the host posts descriptors, and are lost when that memory is used up. So a host without a processor
+// for a moment loses nothing, and no host delays the others.
 #pragma once
 
 #include <cstddef>

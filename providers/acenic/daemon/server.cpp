@@ -31,8 +31,8 @@ constexpr int kBurstsPerRound = 2;
 // For frames that wait: some of the largest messages for each of a few hosts that are behind.
 constexpr size_t kCardMemory = size_t{32} << 20;
 
-// Kinds that have to do with requests are judged by more than the header: they are few and are copied whole.
-bool is_judged_whole(std::span<const std::byte> header) {
+// Frames of these kinds concern requests and are checked by more than the header: they are few and are copied whole.
+bool is_checked_whole(std::span<const std::byte> header) {
     return wire::load8(header.data() + 1) < static_cast<uint8_t>(Kind::disconnect);
 }
 
@@ -40,15 +40,11 @@ bool is_judged_whole(std::span<const std::byte> header) {
 
 Server::Server(Options options, Fd listener)
     : options_(std::move(options)),
-      listener_(std::move(listener)),
+      epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
+      acceptor_(std::move(listener), epoll_.get(), epoll_data_t{this}),
       memory_(kCardMemory),
-      silent_(kSilentOfOneUser, kSilentInAll),
+      pending_(kSilentOfOneUser, kSilentInAll),
       scratch_(wire::kMaxFrame) {
-    epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
-    epoll_event e{};
-    e.events = EPOLLIN;
-    e.data.ptr = this;  // the listener
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &e);
     idle_since_ = now_ns();
 }
 
@@ -103,7 +99,7 @@ bool Server::round(int64_t now) {
     for (size_t i = 0; i < count; ++i) {
         Session& s = *sessions_[(i + next_first_) % count];
         if (s.stage != Session::Stage::running) continue;
-        obey(s, now);
+        run_commands(s, now);
         worked = send_frames(s, now) || worked;
     }
     port_->transmit();
@@ -112,7 +108,7 @@ bool Server::round(int64_t now) {
     return worked;
 }
 
-void Server::obey(Session& s, int64_t now) {
+void Server::run_commands(Session& s, int64_t now) {
     tigon::Firmware& nic = s.firmware;
     tigon::Packed c;
     for (uint32_t i = 0; i < kCommandsPerRound && nic.next_command(&c); ++i) {
@@ -177,7 +173,8 @@ bool Server::send_frames(Session& s, int64_t now) {
     return n != 0;
 }
 
-// Weather is made by the port, which gives back what is sent to its own address.
+// Whether faults are injected into the frames of that link. The port injects them, so these frames go through the port
+// even when their receiver is a host of the same port: the port gives back frames that are sent to its own address.
 bool Server::has_faults(const Session& s, std::span<const std::byte> packet) const {
     if (options_.faults) return true;
     if (s.faulty.empty()) return false;
@@ -185,7 +182,7 @@ bool Server::has_faults(const Session& s, std::span<const std::byte> packet) con
     return std::find(s.faulty.begin(), s.faulty.end(), source) != s.faulty.end();
 }
 
-// Copied first, judged in the copy: the host may change its frame at any time. False: no room.
+// Copies the frame first and checks the copy, because the host may change its frame at any time. False: no room.
 bool Server::send_out(Session& s, std::span<const std::byte> frame, const NicAddress& to) {
     std::byte* at = port_->begin_frame(static_cast<uint32_t>(frame.size()));
     if (at == nullptr) return false;
@@ -196,8 +193,8 @@ bool Server::send_out(Session& s, std::span<const std::byte> frame, const NicAdd
     return true;
 }
 
-// Between hosts no frame is lost when receive descriptors run out, as long as the receiver runs: the frame
-// stays in its ring for a moment, and the ring of a host that sends too fast fills.
+// Between hosts no frame is lost for want of receive descriptors while the receiver runs: the frame stays in its ring
+// for a moment, and the ring of a host that sends too fast fills up.
 bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t now) {
     const Session* target = by_slot_[steering_.slot_of(link)];
     if (target == nullptr || target->stage != Session::Stage::running ||
@@ -211,19 +208,19 @@ bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t n
 
 // To our own address: to another host of this port, or to the same one. False: not yet.
 bool Server::send_local(Session& s, std::span<const std::byte> frame, int64_t now) {
-    size_t judged = wire::kHeaderBytes;
-    std::memcpy(scratch_.data(), frame.data(), judged);
-    if (!is_judged_whole({scratch_.data(), judged})) {
+    size_t checked = wire::kHeaderBytes;
+    std::memcpy(scratch_.data(), frame.data(), checked);
+    if (!is_checked_whole({scratch_.data(), checked})) {
         const auto bytes = static_cast<uint32_t>(tigon::kEthernetHeader + frame.size());
         if (waits_for_room(s, wire::load32(scratch_.data() + 4), bytes, now)) return false;
     } else {
-        std::memcpy(scratch_.data() + judged, frame.data() + judged, frame.size() - judged);
-        judged = frame.size();
+        std::memcpy(scratch_.data() + checked, frame.data() + checked, frame.size() - checked);
+        checked = frame.size();
     }
-    const std::span<const std::byte> head(scratch_.data(), judged);
+    const std::span<const std::byte> head(scratch_.data(), checked);
     const bool good = steering_.outgoing(s.slot, head, port_->address());
     s.firmware.send_done(good);
-    if (good) route(head, frame.subspan(judged), port_->address(), now);
+    if (good) route(head, frame.subspan(checked), port_->address(), now);
     return true;
 }
 
@@ -265,8 +262,8 @@ void Server::on_strange_version(std::span<const std::byte> head, std::span<const
     std::byte bytes[wire::kVersionAnswerBytes];
     wire::make_version_answer(head, bytes);
     send_own(bytes, from, now);
-    if (now < told_version_) return;
-    told_version_ = now + wire::Tuning{}.tell_again;
+    if (now < next_version_report_) return;
+    next_version_report_ = now + wire::Tuning{}.tell_again;
     VIADUCT_LOG(warn, "acenicd", "a host speaks version %u of the wire format, this one version %u",
                 wire::load8(head.data()), wire::kVersion);
 }
@@ -300,11 +297,11 @@ void Server::send_own(std::span<const std::byte> frame, const NicAddress& to, in
 }
 
 void Server::end_connections(uint32_t slot) {
-    std::vector<Orphan> orphans;
-    steering_.drop(slot, &orphans);
+    std::vector<EndedLink> ended_links;
+    steering_.drop(slot, &ended_links);
     if (port_ == nullptr) return;
     const int64_t now = now_ns();
-    for (const Orphan& o : orphans) {
+    for (const EndedLink& o : ended_links) {
         std::byte bytes[wire::kHeaderBytes];
         wire::Header h;
         h.kind = Kind::reset;
@@ -334,6 +331,7 @@ void Server::sleep(int64_t now) {
             std::clamp<int64_t>((idle_since_ + options_.linger_ns - now) / 1000 + 1, 0, kLongestSleepUs));
     if (port_ != nullptr && port_->held_until() != INT64_MAX)  // frames that a fault plan holds back
         timeout = static_cast<int>(std::clamp<int64_t>((port_->held_until() - now) / 1000 + 1, 0, timeout));
+    if (acceptor_.rests()) timeout = std::min(timeout, static_cast<int>(fair::Acceptor::kRest / 1000));
     look_at_sockets(work ? 0 : timeout);
     for (const auto& s : sessions_)
         if (s->stage == Session::Stage::running) s->firmware.sleep(false, false);

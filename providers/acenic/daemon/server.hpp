@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/fair/silent_ones.hpp"
+#include "core/fair/acceptor.hpp"
+#include "core/fair/pending_connections.hpp"
 #include "core/shm/foreign_files.hpp"
 #include "core/shm/segment.hpp"
 #include "core/wait/crowd_score.hpp"
@@ -45,8 +46,9 @@ private:
     void look_at_sockets(int timeout_us);
     void take_connections();
     void make_room(uid_t user);
+    void evict(uint64_t number);
     void share_rounds();
-    void hear(Session&);
+    void take_messages(Session&);
     bool are_harmless(const Session&, std::vector<Fd>& files);
     void on_hello(Session&);
     void on_attach(Session&);
@@ -58,38 +60,37 @@ private:
 
     // ---- the data side (server.cpp)
     bool round(int64_t now);
-    void obey(Session&, int64_t now);
+    void run_commands(Session&, int64_t now);
     bool send_frames(Session&, int64_t now);
     bool has_faults(const Session&, std::span<const std::byte> packet) const;
     bool send_out(Session&, std::span<const std::byte> packet, const NicAddress& to);
     bool send_local(Session&, std::span<const std::byte> packet, int64_t now);
     bool waits_for_room(Session&, uint32_t link, uint32_t bytes, int64_t now);
     // A frame of the wire format in two pieces, for its receiver, if there is one.
-    void route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
-               int64_t now);
+    void route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from, int64_t now);
     void deliver(uint32_t slot, std::span<const std::byte> head, std::span<const std::byte> rest,
                  const NicAddress& from);
     void on_strange_version(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
                             int64_t now);
-    void answer(wire::Kind, std::span<const std::byte> frame, uint64_t nonce, const NicAddress& to,
-                int64_t now);
+    void answer(wire::Kind, std::span<const std::byte> frame, uint64_t nonce, const NicAddress& to, int64_t now);
     void send_own(std::span<const std::byte> frame, const NicAddress& to, int64_t now);
     void sleep(int64_t now);
     void log_counters() const;
 
     Options options_;
-    Fd listener_, epoll_;
+    Fd epoll_;
+    fair::Acceptor acceptor_;
     std::unique_ptr<Port> port_;
     std::string refusal_, cure_;
     Steering steering_;
     CardMemory memory_;  // outlives the sessions
     std::vector<std::unique_ptr<Session>> sessions_;
-    fair::SilentOnes silent_;  // sessions that do not run yet
+    fair::PendingConnections pending_;  // sessions that do not run yet
     Closers closers_;
     uint64_t last_number_ = 0;
     std::array<Session*, kPlaces + 1> by_slot_{};
     std::vector<std::byte> scratch_;
-    int64_t idle_since_ = 0, sockets_at_ = 0, told_version_ = 0;
+    int64_t idle_since_ = 0, sockets_at_ = 0, next_version_report_ = 0;
     wire::AnswerRate answers_{wire::Tuning{}.answers_per_second, wire::Tuning{}.answers_at_once};
     uint32_t next_first_ = 0;  // whose frames are sent first
     volatile int stop_ = 0;

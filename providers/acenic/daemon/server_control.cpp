@@ -21,7 +21,7 @@ namespace viaduct::acenic {
 namespace {
 
 constexpr int64_t kGreetingTimeout = 5'000'000'000;  // for a connection without a message
-constexpr uint32_t kSendsPerRound = 32;               // of one host, so that none keeps the others waiting
+constexpr uint32_t kSendsPerRound = 32;              // of one host, so that none keeps the others waiting
 constexpr uint32_t kFewestSends = 2;
 constexpr int kLastRounds = 32;  // a send ring's worth of frames
 constexpr uint64_t kMostSegment = uint64_t{256} << 20;
@@ -62,7 +62,7 @@ void Server::look_at_sockets(int timeout_us) {
         if (subject == this) {
             callers = true;
         } else {
-            hear(*static_cast<Session*>(subject));
+            take_messages(*static_cast<Session*>(subject));
         }
     }
     if (callers) take_connections();  // sessions may end by that, so it comes after the events of sessions
@@ -70,24 +70,28 @@ void Server::look_at_sockets(int timeout_us) {
         if (s->stage != Session::Stage::running && sockets_at_ - s->since > kGreetingTimeout) s->over = true;
     close_over();
     if (closers_.busy()) closers_.look(sockets_at_);
+    acceptor_.look(sockets_at_);
 }
 
-// A file that is no memory may take long to close: its sender is no application. False: `files` are given away.
+// Whether the files can be closed without waiting: a file that is no memory file may take long, and no application
+// sends one. False: `files` are given away.
 bool Server::are_harmless(const Session& s, std::vector<Fd>& files) {
     if (std::all_of(files.begin(), files.end(), is_memory_or_event)) return true;
     closers_.close(s.user, std::move(files));
     return false;
 }
 
-// Silent connections make room for later ones, unless they have just sent something.
+// Closes sessions that do not run, the oldest first, until the user may have one more. Their messages are read first.
 void Server::make_room(uid_t user) {
-    while (const uint64_t oldest = silent_.in_the_way_of(user)) {
-        Session& s = **std::find_if(sessions_.begin(), sessions_.end(),
-                                    [&](const auto& other) { return other->number == oldest; });
-        hear(s);
-        if (s.stage != Session::Stage::running) s.over = true;
-        close_over();
-    }
+    while (const uint64_t oldest = pending_.to_evict_for(user)) evict(oldest);
+}
+
+void Server::evict(uint64_t number) {
+    Session& s =
+        **std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& other) { return other->number == number; });
+    take_messages(s);
+    if (s.stage != Session::Stage::running) s.over = true;
+    close_over();
 }
 
 // A user that shares the port with others has one round for all its programs.
@@ -97,19 +101,29 @@ void Server::share_rounds() {
         if (s->stage == Session::Stage::running) ++running[s->user];
     for (const auto& s : sessions_)
         if (s->stage == Session::Stage::running)
-            s->sends = running.size() == 1 ? kSendsPerRound
-                                           : std::max(kSendsPerRound / running[s->user], kFewestSends);
+            s->sends = running.size() == 1 ? kSendsPerRound : std::max(kSendsPerRound / running[s->user], kFewestSends);
 }
 
 void Server::take_connections() {
     for (int i = 0; i < 16; ++i) {
-        Fd fd(above_stdio(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
-        if (!fd.valid()) return;
+        const int64_t now = now_ns();
+        Fd fd;
+        uint64_t oldest = 0;
+        const fair::Acceptor::Next next = acceptor_.next(pending_, now, &fd, &oldest);
+        if (next == fair::Acceptor::Next::none) return;
+        if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now))
+            VIADUCT_LOG(error, "acenicd",
+                        "no descriptors left: silent programs make room, others are turned away (see ulimit -n)");
+        if (next == fair::Acceptor::Next::evict) {
+            evict(oldest);
+            continue;
+        }
         ucred peer{};
         socklen_t n = sizeof peer;
         const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0;
         // Root's engine serves all users, another user's only that user.
-        if (!known || (peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0)) {
+        const bool foreign = known && peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0;
+        if (!known || foreign || next == fair::Acceptor::Next::turn_away) {
             closers_.close_socket(known ? peer.uid : static_cast<uid_t>(-1), std::move(fd));
             continue;
         }
@@ -118,7 +132,7 @@ void Server::take_connections() {
         s->socket = std::move(fd);
         s->user = peer.uid;
         s->pid = peer.pid;
-        s->since = now_ns();
+        s->since = now;
         bool ended = false;
         s->process = peer_process(s->socket.get(), peer.pid, &ended);
         if (ended || !add_to(epoll_.get(), s->socket.get(), s.get())) {
@@ -126,16 +140,21 @@ void Server::take_connections() {
             continue;
         }
         s->number = ++last_number_;
-        silent_.add(peer.uid, s->number);
+        pending_.add(peer.uid, s->number);
         if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
         sessions_.push_back(std::move(s));
     }
 }
 
-void Server::hear(Session& s) {
+void Server::take_messages(Session& s) {
     if (s.over) return;
     if (pollfd p{s.process.get(), POLLIN, 0}; s.process.valid() && ::poll(&p, 1, 0) > 0) {
         s.over = true;  // that process has ended, though another one may hold its socket
+        return;
+    }
+    // A user whose files wait to be closed brings no more of them here, the segment of a program neither.
+    if (closers_.must_stay(s.user, s.socket.get())) {
+        s.over = true;
         return;
     }
     switch (s.stage) {
@@ -170,8 +189,8 @@ uint32_t Server::admit(uid_t user, uint32_t* links) {
     const auto used = std::count_if(sessions_.begin(), sessions_.end(), has_place);
     const auto his = std::count_if(sessions_.begin(), sessions_.end(),
                                    [&](const auto& s) { return has_place(s) && s->user == user; });
-    const bool may = user == ::geteuid() ||
-                     fair::left(kHosts, static_cast<uint64_t>(used), static_cast<uint64_t>(his)) != 0;
+    const bool may =
+        user == ::geteuid() || fair::left(kHosts, static_cast<uint64_t>(used), static_cast<uint64_t>(his)) != 0;
     return may ? steering_.admit(links) : kNoSlot;
 }
 
@@ -202,7 +221,7 @@ void Server::on_hello(Session& s) {
     if (w.status == 0 && ::pipe2(ends, O_CLOEXEC) != 0)
         w = refusal(Status::out_of_resources, "the engine process has no descriptor left", "see ulimit -n");
     const Fd theirs(above_stdio(ends[0]));
-    s.lifeline = Fd(above_stdio(ends[1]));
+    s.liveness_pipe = Fd(above_stdio(ends[1]));
     if (w.status == 0) {
         w.max_frame = port_->max_frame();
         w.first_link = Steering::first_link(s.slot);
@@ -232,7 +251,7 @@ void Server::on_attach(Session& s) {
         put_text(answer.why, std::string(why));
     } else {
         s.stage = Session::Stage::running;
-        silent_.remove(s.user, s.number);
+        pending_.remove(s.user, s.number);
         share_rounds();
         steering_.join(s.slot);
         VIADUCT_LOG(info, "acenicd", "process %d of user %u is host %u", s.pid, s.user, s.slot);
@@ -249,11 +268,10 @@ void Server::close_over() {
         }
         if (s.slot != kNoSlot) {
             if (s.stage == Session::Stage::running) {
-                // What it has still said, its disconnects among it.
+                // Sends the frames that it has still given, its disconnects among them.
                 for (int n = 0; n < kLastRounds && send_frames(s, now_ns()); ++n) port_->transmit();
                 const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-                VIADUCT_LOG(info, "acenicd",
-                            "host %u has left: %llu frames in, %llu have waited, %llu out, %u dropped",
+                VIADUCT_LOG(info, "acenicd", "host %u has left: %llu frames in, %llu have waited, %llu out, %u dropped",
                             s.slot, number(s.firmware.frames_in()), number(s.fifo.waited()),
                             number(s.firmware.frames_out()), s.firmware.dropped());
                 for (const uint32_t link : s.faulty) port_->set_faults(link, FaultPlan());
@@ -265,7 +283,7 @@ void Server::close_over() {
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
         if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
         closers_.close_socket(s.user, std::move(s.socket));
-        silent_.remove(s.user, s.number);
+        pending_.remove(s.user, s.number);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         share_rounds();
         idle_since_ = now_ns();

@@ -23,7 +23,7 @@ struct Session {
     uint32_t slot = 0;
     Fd socket;
     Fd process;   // pidfd: a forked child may hold the socket open; invalid where pids cannot be seen
-    Fd lifeline;  // our end of the pipe whose closing tells the application that the engine has ended
+    Fd liveness_pipe;  // our end of the pipe whose closing tells the application that the engine has ended
     uid_t user = 0;
     pid_t pid = 0;
     int64_t since = 0;

@@ -11,12 +11,12 @@ using wire::Kind;
 
 namespace {
 
-struct Glance {  // what every frame says, without its check
+struct UncheckedHeader {  // what every frame says, without its check
     Kind kind{};
     uint32_t destination = 0, source = 0, sequence = 0;
 };
 
-bool glance(std::span<const std::byte> frame, Glance* out) {
+bool read_unchecked_header(std::span<const std::byte> frame, UncheckedHeader* out) {
     if (frame.size() < wire::kHeaderBytes || wire::load8(frame.data()) != wire::kVersion) return false;
     out->kind = static_cast<Kind>(wire::load8(frame.data() + 1));
     out->destination = wire::load32(frame.data() + 4);
@@ -47,7 +47,7 @@ uint32_t Steering::admit(uint32_t* links) {
     return kNoSlot;
 }
 
-void Steering::drop(uint32_t slot, std::vector<Orphan>* out) {
+void Steering::drop(uint32_t slot, std::vector<EndedLink>* out) {
     alive_[slot] = false;
     requests_.drop(slot);
     for (const Known& k : known_[slot])
@@ -59,8 +59,8 @@ void Steering::drop(uint32_t slot, std::vector<Orphan>* out) {
 // ---- frames
 
 Target Steering::incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now) {
-    Glance g;
-    if (!glance(frame, &g)) return {};
+    UncheckedHeader g;
+    if (!read_unchecked_header(frame, &g)) return {};
     if (is_request(g.kind) || g.kind == Kind::withdraw) return requests_.incoming(frame, from, now);
     const uint32_t slot = slot_of(g.destination);
     if (slot != kNoSlot && alive_[slot]) return {slot, {}, 0};
@@ -81,8 +81,8 @@ Target Steering::incoming(std::span<const std::byte> frame, const NicAddress& fr
 }
 
 bool Steering::outgoing(uint32_t slot, std::span<const std::byte> frame, const NicAddress& to) {
-    Glance g;
-    if (!glance(frame, &g) || (to.bytes[0] & 1) != 0) return false;
+    UncheckedHeader g;
+    if (!read_unchecked_header(frame, &g) || (to.bytes[0] & 1) != 0) return false;
     switch (g.kind) {
         case Kind::reject:
         case Kind::pending:

@@ -11,8 +11,8 @@ namespace {
 
 // A NIC takes a frame in microseconds; one whose process has to wait for a processor may need some
 // milliseconds.
-constexpr int64_t kStandsStill = 50'000'000;
-constexpr int64_t kHangs = 10'000'000'000;
+constexpr int64_t kStalled = 50'000'000;
+constexpr int64_t kHung = 10'000'000'000;
 
 Address address_of(size_t offset) {
     return {static_cast<uint32_t>(uint64_t{offset} >> 32), static_cast<uint32_t>(offset)};
@@ -126,7 +126,7 @@ bool Driver::stands_still(int64_t now) {
         waits_since_ = now;
         return false;
     }
-    return now - waits_since_ >= kStandsStill && now - waits_since_ < kHangs;
+    return now - waits_since_ >= kStalled && now - waits_since_ < kHung;
 }
 
 // ---- receiving
@@ -215,8 +215,8 @@ uint32_t Driver::add_filter(const FilterEntry& entry) {
 
 // The place may be written again at once: the commands are in order, but the NIC reads the entry only when it
 // comes to them. So it goes to the far end of the list.
-void Driver::delete_filter(uint32_t index, bool forget_matches) {
-    command(kDeleteFilter, forget_matches ? 1 : 0, index);
+void Driver::delete_filter(uint32_t index, bool release_matches) {
+    command(kDeleteFilter, release_matches ? 1 : 0, index);
     free_filters_.insert(free_filters_.begin(), static_cast<uint16_t>(index));
 }
 

@@ -52,7 +52,7 @@ public:
     void command(CommandId, uint32_t code, uint32_t index);
     // The place of a new filter; kFilters: all are in use.
     uint32_t add_filter(const FilterEntry&);
-    void delete_filter(uint32_t index, bool forget_matches);
+    void delete_filter(uint32_t index, bool release_matches);
     bool set_faults(const FaultEntry&);
 
     // ---- sleeping: asks for an interrupt at the next event. False: there is one already.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The NIC's side of the host interface, for one host. The host is another program and may write
 // anything anywhere in the segment at any time: every index is taken modulo its ring, every descriptor is
-// copied out once and judged by the copy, every address is checked against the segment, and nothing the NIC
+// copied out once and checked by the copy, every address is checked against the segment, and nothing the NIC
 // depends on lies in the segment. The worst a host can do is to lose its own frames. One thread; nothing
 // blocks.
 #pragma once

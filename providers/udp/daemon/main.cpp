@@ -9,6 +9,8 @@
 
 namespace {
 
+constexpr int kWrongOptions = 2;  // as of the tools
+
 using namespace viaduct;
 
 struct Options {
@@ -21,7 +23,7 @@ int serve(const Options& options) {
     in_addr ip{};
     if (::inet_pton(AF_INET, options.address.c_str(), &ip) != 1) {
         std::fprintf(stderr, "viaduct-udpd: %s is no IPv4 address\n", options.address.c_str());
-        return 1;
+        return kWrongOptions;
     }
     const NicAddress nic = wire::udp_address(ntohl(ip.s_addr), options.port);
     const auto open_port = [&](udp::RequestServer& server, std::string* why, std::string* cure) {
@@ -42,9 +44,14 @@ int main(int argc, char** argv) {
     CLI::App app{"Viaduct: passes connection requests on to the programs of a host that speak VI over UDP",
                  options.daemon.program()};
     app.add_option("--address", options.address, "The IPv4 address of the NIC")->required();
-    app.add_option("--port", options.port, "The port that requests come to, as udp.port has it");
+    app.add_option("--port", options.port, "The port that requests come to, as udp.port has it")
+        ->check(CLI::Range(1, 65535));
     packet::add_daemon_options(app, &options.daemon);
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : kWrongOptions;
+    }
     packet::settle_process(options.daemon);
     return serve(options);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an application and viaduct-udpd say to each other. Over a Unix socket (SOCK_SEQPACKET): Hello ->, <- Welcome,
-// then Wish ->, each when the application begins or ends to wait for requests. As datagrams to the application's own
-// UDP port, in one row with what comes from elsewhere: a request that is for it, as it came, and that a wish is
-// known. Their first byte is no version of the wire format, and they show the token of the Hello.
+// The messages between an application and viaduct-udpd. Over a Unix socket (SOCK_SEQPACKET): Hello ->, <- Welcome,
+// then FilterMessage ->, each when the application begins or ends to wait for requests. As datagrams to the
+// application's own UDP port, in one row with what comes from elsewhere: a request that is for it, as it came, and that
+// a request filter is known. Their first byte is no version of the wire format, and they show the token of the Hello.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct Welcome {
     char cure[256] = {};
 };
 
-struct WishMessage {
-    enum What : uint32_t { add, remove, forget };
+struct FilterMessage {
+    enum What : uint32_t { add, remove, remove_matches };
     uint32_t what = add;
     uint32_t number = 0;  // the application's name for it; rises
     uint32_t peer = 0, link = 0;
@@ -46,7 +46,7 @@ struct Envelope {
     uint8_t what = 0;
     NicAddress from;      // of the frame that follows
     uint64_t token = 0;
-    uint32_t number = 0;  // of the wish that is known
+    uint32_t number = 0;  // of the filter that is known
     uint32_t reserved = 0;
 };
 static_assert(sizeof(Envelope) == 24);

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/fair/share.hpp"
 #include "core/log/log.hpp"
 #include "core/process/peer_process.hpp"
 #include "providers/packet/message.hpp"
@@ -28,9 +30,16 @@ namespace {
 constexpr int64_t kGreetingTimeout = 5'000'000'000;  // for a connection without a message
 constexpr int64_t kRefuseFor = 200'000'000;
 constexpr size_t kMostSessions = 4096;
-constexpr size_t kMostSilent = 64;  // connections without a first message
+constexpr size_t kSilentOfOneUser = 32;  // connections without a first message
+constexpr size_t kSilentInAll = 128;
+constexpr size_t kMostFilters = size_t{1} << 17;
 constexpr int kLongestSleepMs = 1000;
+constexpr int kRestMs = static_cast<int>(fair::Acceptor::kRest / 1'000'000);
+constexpr int kEventsPerLook = 1024;
+constexpr int64_t kServed = 1'000'000;  // then new connections and requests are looked for
+constexpr int kMessagesPerTurn = 4;     // of one session, then others have theirs
 constexpr int kFramesPerLook = 64;
+constexpr int kConnectionsPerLook = 16;
 constexpr int kPortBuffer = 4 << 20;
 
 bool add_to(int epoll, int fd, void* subject) {
@@ -40,12 +49,24 @@ bool add_to(int epoll, int fd, void* subject) {
     return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
+// A session takes two descriptors. Some are left for connections that say nothing, and files that wait to be closed.
+size_t sessions_by_descriptors() {
+    constexpr size_t kOthers = 2 * kSilentInAll + Closers::kMostWaiting, kFewest = 16;
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < kOthers) return kFewest;
+    return std::clamp<size_t>((static_cast<size_t>(files.rlim_cur) - kOthers) / 2, kFewest, kMostSessions);
+}
+
 }  // namespace
 
 RequestServer::RequestServer(Options options, Fd listener)
-    : options_(options), listener_(std::move(listener)), room_(1 << 16), parcel_(1 << 16) {
-    epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
-    add_to(epoll_.get(), listener_.get(), this);
+    : options_(options),
+      epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
+      acceptor_(std::move(listener), epoll_.get(), epoll_data_t{this}),
+      pending_(kSilentOfOneUser, kSilentInAll),
+      most_sessions_(sessions_by_descriptors()),
+      receive_buffer_(1 << 16),
+      forward_buffer_(1 << 16) {
     idle_since_ = now_ns();
 }
 
@@ -83,6 +104,7 @@ void RequestServer::run() {
             const int64_t left = idle_since_ + options_.linger_ns - now_ns();
             timeout = static_cast<int>(std::clamp<int64_t>(left / 1'000'000 + 1, 0, kLongestSleepMs));
         }
+        if (acceptor_.rests()) timeout = std::min(timeout, kRestMs);
         look(timeout);
         if (!sessions_.empty() || options_.linger_ns < 0 || now_ns() - idle_since_ < options_.linger_ns) continue;
         look(0);  // a program may have connected just now
@@ -91,40 +113,111 @@ void RequestServer::run() {
 }
 
 void RequestServer::look(int timeout_ms) {
-    epoll_event events[64];
-    const int n = ::epoll_wait(epoll_.get(), events, 64, timeout_ms);
-    bool callers = false;
-    // What programs say comes before the requests that are for them.
+    epoll_event events[kEventsPerLook];
+    const int n = ::epoll_wait(epoll_.get(), events, kEventsPerLook, turns_.empty() ? timeout_ms : 0);
+    bool callers = false, frames = false;
     for (int i = 0; i < n; ++i) {
         void* const subject = events[i].data.ptr;
-        if (subject == this) callers = true;
-        if (subject != this && subject != nullptr) hear(*static_cast<Session*>(subject));
+        if (subject == this) {
+            callers = true;
+        } else if (subject == nullptr) {
+            frames = true;
+        } else {
+            const Session& s = *static_cast<Session*>(subject);
+            turns_.ready(s.user, s.number, events[i].events);
+        }
     }
+    serve_in_turns();
     if (callers) take_connections();
     const int64_t now = now_ns();
     for (const auto& s : sessions_)
         if (!s->greeted && now - s->since > kGreetingTimeout) s->over = true;
     close_over();
-    for (int i = 0; i < n; ++i)
-        if (events[i].data.ptr == nullptr) take_frames();
+    if (closers_.busy()) closers_.look(now);
+    acceptor_.look(now);
+    if (frames) take_frames();
 }
 
+// What programs say comes before the requests that are for them, as far as the time of a look goes.
+void RequestServer::serve_in_turns() {
+    int64_t now = now_ns();
+    const int64_t until = now + kServed;
+    while (now < until) {
+        const auto turn = turns_.next();
+        if (!turn) return;
+        if (Session* s = session_numbered(turn->item)) take_messages(*s);
+        const int64_t after = now_ns();
+        turns_.charge(turn->user, after - now);
+        now = after;
+    }
+}
+
+// Closes connections that have said nothing, the oldest first, until the user may have one more. What they have said by
+// now is read first.
+void RequestServer::make_room(uid_t user) {
+    while (const uint64_t oldest = pending_.to_evict_for(user)) evict(oldest);
+}
+
+void RequestServer::evict(uint64_t number) {
+    Session& s = *session_numbered(number);
+    take_messages(s);
+    if (!s.greeted) s.over = true;
+    close_over();
+}
+
+// Another user may have as many as stay free beside his own.
+bool RequestServer::may_have_session(uid_t user) const {
+    const auto count = [&](auto counts) {
+        return static_cast<uint64_t>(std::count_if(sessions_.begin(), sessions_.end(), counts));
+    };
+    const uint64_t used = count([](const auto& s) { return s->greeted; });
+    if (user == ::geteuid()) return used < most_sessions_;
+    return fair::left(most_sessions_, used, count([&](const auto& s) { return s->greeted && s->user == user; })) != 0;
+}
+
+bool RequestServer::may_have_filter(uid_t user) const {
+    if (user == ::geteuid()) return requests_.count_places() < kMostFilters;
+    const auto his = filters_of_.find(user);
+    return fair::left(kMostFilters, requests_.count_places(), his == filters_of_.end() ? 0 : his->second) != 0;
+}
+
+// Sessions may end by it.
 void RequestServer::take_connections() {
-    const auto silent = std::count_if(sessions_.begin(), sessions_.end(), [](const auto& s) { return !s->greeted; });
-    for (auto i = static_cast<size_t>(silent); i < kMostSilent && sessions_.size() < kMostSessions; ++i) {
-        Fd fd(above_stdio(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
-        if (!fd.valid()) return;
+    for (int i = 0; i < kConnectionsPerLook; ++i) {
+        const int64_t now = now_ns();
+        Fd fd;
+        uint64_t oldest = 0;
+        const fair::Acceptor::Next next = acceptor_.next(pending_, now, &fd, &oldest);
+        if (next == fair::Acceptor::Next::none) return;
+        if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now))
+            VIADUCT_LOG(error, "udpd",
+                        "no descriptors left: silent programs make room, others are turned away (see ulimit -n)");
+        if (next == fair::Acceptor::Next::evict) {
+            evict(oldest);
+            continue;
+        }
         ucred peer{};
         socklen_t bytes = sizeof peer;
         const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
         // Root's serves all users, another user's only that user.
-        if (!known || (peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0)) continue;
+        const bool foreign = known && peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0;
+        if (!known || foreign || next == fair::Acceptor::Next::turn_away) {
+            closers_.close_socket(known ? peer.uid : static_cast<uid_t>(-1), std::move(fd));
+            continue;
+        }
+        make_room(peer.uid);
         auto s = std::make_unique<Session>();
         s->socket = std::move(fd);
-        s->since = now_ns();
+        s->user = peer.uid;
+        s->since = now;
         bool ended = false;
         s->process = peer_process(s->socket.get(), peer.pid, &ended);
-        if (ended || !add_to(epoll_.get(), s->socket.get(), s.get())) continue;
+        if (ended || !add_to(epoll_.get(), s->socket.get(), s.get())) {
+            closers_.close_socket(peer.uid, std::move(s->socket));
+            continue;
+        }
+        s->number = ++last_number_;
+        pending_.add(peer.uid, s->number);
         if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
         sessions_.push_back(std::move(s));
     }
@@ -132,7 +225,7 @@ void RequestServer::take_connections() {
 
 // ---- what programs say
 
-void RequestServer::hear(Session& s) {
+void RequestServer::take_messages(Session& s) {
     if (s.over) return;
     // That process is no more, though others may hold its socket.
     pollfd p{s.process.get(), POLLIN, 0};
@@ -141,27 +234,38 @@ void RequestServer::hear(Session& s) {
         return;
     }
     if (!s.greeted) return on_hello(s);
-    for (int i = 0; i < 64; ++i) {
-        WishMessage wish;
+    for (int i = 0; i < kMessagesPerTurn; ++i) {
+        if (sends_files(s)) return;
+        FilterMessage message;
         std::vector<Fd> files;
-        const Status got = take_message(s.socket.get(), &wish, sizeof wish, &files);
+        const Status got = take_message(s.socket.get(), &message, sizeof message, &files);
         if (got == Status::not_done) return;
-        const bool sane = got == Status::ok && files.empty() && wish.local.discriminator_len <= kMaxDiscriminator &&
-                          wish.remote.discriminator_len <= kMaxDiscriminator;
+        const bool sane = got == Status::ok && files.empty() && message.local.discriminator_len <= kMaxDiscriminator &&
+                          message.remote.discriminator_len <= kMaxDiscriminator;
+        closers_.close(s.user, std::move(files));
         if (!sane) {
             s.over = true;
             return;
         }
-        on_wish(s, wish);
+        on_filter(s, message);
     }
 }
 
+// No program sends files. They are taken and closed as long as the user has few that wait for it.
+bool RequestServer::sends_files(Session& s) {
+    if (closers_.must_stay(s.user, s.socket.get())) s.over = true;
+    return s.over;
+}
+
 void RequestServer::on_hello(Session& s) {
+    if (sends_files(s)) return;
     Hello hello;
     std::vector<Fd> files;
     const Status got = take_message(s.socket.get(), &hello, sizeof hello, &files);
     if (got == Status::not_done) return;
-    if (got != Status::ok || !files.empty() || hello.magic != kDaemonMagic) {
+    const bool sane = got == Status::ok && files.empty() && hello.magic == kDaemonMagic;
+    closers_.close(s.user, std::move(files));
+    if (!sane) {
         s.over = true;
         return;
     }
@@ -174,8 +278,15 @@ void RequestServer::on_hello(Session& s) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, refusal_);
         packet::put_text(w.cure, cure_);
+    } else if (!may_have_session(s.user)) {
+        w.status = static_cast<int32_t>(Status::out_of_resources);
+        packet::put_text(w.why, "viaduct-udpd has no place for another program");
+        packet::put_text(w.cure,
+                         "end programs that wait for requests: a user that is not the daemon's may have as "
+                         "many as there are places free");
     } else {
         s.greeted = true;
+        pending_.remove(s.user, s.number);
         s.slot = ++last_slot_;
         s.token = hello.token;
         s.data = hello.data;
@@ -183,15 +294,29 @@ void RequestServer::on_hello(Session& s) {
     if (!send_message(s.socket.get(), &w, sizeof w) || w.status != 0) s.over = true;
 }
 
-void RequestServer::on_wish(Session& s, const WishMessage& wish) {
-    if (wish.what != WishMessage::add) return requests_.remove(s.slot, wish.number, wish.what == WishMessage::forget);
+void RequestServer::on_filter(Session& s, const FilterMessage& message) {
+    const size_t before = requests_.count_places_of(s.slot);
+    const bool adds = message.what == FilterMessage::add && may_have_filter(s.user);
     packet::Held held;
-    requests_.add(s.slot, {wish.number, wish.peer != 0, wish.link, wish.local, wish.remote, s.data}, now_ns(), &held);
+    if (message.what != FilterMessage::add)
+        requests_.remove(s.slot, message.number, message.what == FilterMessage::remove_matches);
+    else if (adds)
+        requests_.add(s.slot, {message.number, message.peer != 0, message.link, message.local, message.remote, s.data},
+                      now_ns(), &held);
+    update_filter_count(s, before);
+    if (!adds) return;  // one too many: no request comes for it
     if (!held.frame.empty()) route(held.frame, held.from);
     Envelope known;
     known.what = Envelope::known;
-    known.number = wish.number;
+    known.number = message.number;
     pass_to(s, known, {});
+}
+
+// The filters of its user, after those of this session have changed.
+void RequestServer::update_filter_count(const Session& s, size_t before) {
+    const auto his = filters_of_.try_emplace(s.user, 0).first;
+    his->second += requests_.count_places_of(s.slot) - before;
+    if (his->second == 0) filters_of_.erase(his);
 }
 
 void RequestServer::close_over() {
@@ -201,18 +326,31 @@ void RequestServer::close_over() {
             ++i;
             continue;
         }
-        if (s.greeted) requests_.drop(s.slot);
+        if (s.greeted) {
+            const size_t before = requests_.count_places_of(s.slot);
+            requests_.drop(s.slot);
+            update_filter_count(s, before);
+        }
         // Out of the epoll set before they are closed: others may hold the same descriptions.
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
         if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
+        closers_.close_socket(s.user, std::move(s.socket));
+        pending_.remove(s.user, s.number);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         idle_since_ = now_ns();
     }
 }
 
+// They are in the order in which they have come.
+RequestServer::Session* RequestServer::session_numbered(uint64_t number) {
+    const auto found = std::lower_bound(sessions_.begin(), sessions_.end(), number,
+                                        [](const auto& s, uint64_t n) { return s->number < n; });
+    return found != sessions_.end() && (*found)->number == number ? found->get() : nullptr;
+}
+
 RequestServer::Session* RequestServer::session_of(uint32_t slot) {
-    const auto found = std::find_if(sessions_.begin(), sessions_.end(),
-                                    [&](const auto& s) { return s->greeted && s->slot == slot; });
+    const auto found =
+        std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& s) { return s->greeted && s->slot == slot; });
     return found != sessions_.end() ? found->get() : nullptr;
 }
 
@@ -222,13 +360,13 @@ void RequestServer::take_frames() {
     for (int i = 0; i < kFramesPerLook; ++i) {
         sockaddr_in from{};
         socklen_t bytes = sizeof from;
-        const ssize_t n = ::recvfrom(port_.get(), room_.data(), room_.size(), 0, reinterpret_cast<sockaddr*>(&from),
-                                     &bytes);
+        const ssize_t n = ::recvfrom(port_.get(), receive_buffer_.data(), receive_buffer_.size(), 0,
+                                     reinterpret_cast<sockaddr*>(&from), &bytes);
         if (n < 0) {
             if (errno == EAGAIN || errno == EWOULDBLOCK) return;
             continue;  // what an earlier datagram met on its way
         }
-        route({room_.data(), static_cast<size_t>(n)}, from_socket_address(from));
+        route({receive_buffer_.data(), static_cast<size_t>(n)}, from_socket_address(from));
     }
 }
 
@@ -253,13 +391,13 @@ void RequestServer::route(std::span<const std::byte> frame, const NicAddress& fr
     }
 }
 
-// Lost when the program takes nothing out of its socket: the requester asks again.
+// Lost when the program does not read its socket: the requester asks again.
 void RequestServer::pass_to(Session& s, Envelope e, std::span<const std::byte> frame) {
-    if (sizeof e + frame.size() > parcel_.size()) return;
+    if (sizeof e + frame.size() > forward_buffer_.size()) return;
     e.token = s.token;
-    std::memcpy(parcel_.data(), &e, sizeof e);
-    if (!frame.empty()) std::memcpy(parcel_.data() + sizeof e, frame.data(), frame.size());
-    send({parcel_.data(), sizeof e + frame.size()}, s.data);
+    std::memcpy(forward_buffer_.data(), &e, sizeof e);
+    if (!frame.empty()) std::memcpy(forward_buffer_.data() + sizeof e, frame.data(), frame.size());
+    send({forward_buffer_.data(), sizeof e + frame.size()}, s.data);
 }
 
 void RequestServer::send(std::span<const std::byte> bytes, const NicAddress& to) {

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // viaduct-udpd: has the UDP port of a NIC that requests come to, and passes each on to the program that waits for it.
 // Programs answer from ports of their own and everything else goes there directly: nothing of a connection passes
-// through here. One thread.
+// through here. One thread. Root's serves all users: each of them has as many sessions and filters as stay free beside
+// his own, what they say is read in turns of equal time (core/fair), however many sessions one of them has, and no file
+// that a user hands over is closed where that may take long.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/fair/acceptor.hpp"
+#include "core/fair/pending_connections.hpp"
+#include "core/fair/turns.hpp"
+#include "core/shm/foreign_files.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/packet/requests.hpp"
 #include "providers/udp/daemon/protocol.hpp"
@@ -35,6 +44,8 @@ public:
 private:
     struct Session {
         Fd socket, process;
+        uint64_t number = 0;  // counts the connections
+        uid_t user = 0;
         uint32_t slot = 0;
         bool greeted = false, over = false;
         int64_t since = 0;
@@ -43,11 +54,19 @@ private:
     };
 
     void look(int timeout_ms);
+    void serve_in_turns();
     void take_connections();
-    void hear(Session&);
+    void make_room(uid_t user);
+    void evict(uint64_t number);
+    bool may_have_session(uid_t user) const;
+    bool may_have_filter(uid_t user) const;
+    void take_messages(Session&);
+    bool sends_files(Session&);
     void on_hello(Session&);
-    void on_wish(Session&, const WishMessage&);
+    void on_filter(Session&, const FilterMessage&);
+    void update_filter_count(const Session&, size_t before);
     void close_over();
+    Session* session_numbered(uint64_t number);
     Session* session_of(uint32_t slot);
 
     void take_frames();
@@ -56,12 +75,19 @@ private:
     void send(std::span<const std::byte> bytes, const NicAddress& to);
 
     Options options_;
-    Fd listener_, epoll_, port_;
+    Fd epoll_, port_;
+    fair::Acceptor acceptor_;
     std::string refusal_, cure_;
     packet::Requests requests_{true};
     std::vector<std::unique_ptr<Session>> sessions_;
+    fair::Turns turns_;                 // of sessions that have said something, by number
+    fair::PendingConnections pending_;  // sessions without a first message
+    Closers closers_;
+    std::map<uid_t, size_t> filters_of_;  // users without any are not kept
+    size_t most_sessions_;                // that have had their welcome
+    uint64_t last_number_ = 0;
     uint32_t last_slot_ = 0;
-    std::vector<std::byte> room_, parcel_;
+    std::vector<std::byte> receive_buffer_, forward_buffer_;
     int64_t idle_since_ = 0;
     wire::AnswerRate answers_{wire::Tuning{}.answers_per_second, wire::Tuning{}.answers_at_once};
     volatile int stop_ = 0;

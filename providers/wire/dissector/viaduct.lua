@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- Wireshark/tshark dissector of VI-over-packets (docs/wire-format.md), over Ethernet (type 0x88B5) and UDP (port 4792).
--- Use: tshark -X lua_script:viaduct.lua -r capture.pcap, or copy it into the personal plugin folder.
+-- Wireshark/tshark dissector of VI-over-packets (docs/wire-format.md), over Ethernet (type 0x88B5) and UDP: port 4792,
+-- and any other ports by what a frame is. A packet may hold several frames. vipcap decodes by the same rules.
+-- It is installed where Wireshark looks; by hand: tshark -X lua_script:viaduct.lua -r capture.pcap
 
-local viaduct = Proto("viaduct", "Viaduct VI over packets")
+local is_first, viaduct = pcall(Proto, "viaduct", "Viaduct VI over packets")
+if not is_first then return end -- it is installed twice: one does
 
 local kinds = {
     [1] = "request", [2] = "peer-request", [3] = "accept", [4] = "confirm", [5] = "reject", [6] = "no-match",
@@ -69,141 +71,141 @@ local f = {
 }
 viaduct.fields = f
 
-local HEADER, VERSION, VERSION_ANSWER = 40, 2, 72
+local damaged = ProtoExpert.new("viaduct.damaged", "The check does not hold", expert.group.CHECKSUM,
+    expert.severity.ERROR)
+viaduct.experts = { damaged }
 
-local function add_address(tree, bytes, host, discriminator)
-    tree:add(host, bytes(0, 6))
-    local n = bytes(6, 2):uint()
-    if n > 0 and n <= 64 then tree:add(discriminator, bytes(8, n)) end
+local HEADER, VERSION, VERSION_ANSWER, CHECK_AT, ANSWER_CHECK_AT, DATA = 40, 2, 72, 36, 4, 32
+
+-- CRC32C by a table. Lua has operators for bits since 5.3, and a library of them in 5.2; neither reads the other one.
+local operators = load("return function(a, b) return a ~ b end, function(a, n) return a >> n end")
+local xor, shift
+if operators then xor, shift = operators() else xor, shift = bit32.bxor, bit32.rshift end
+local crc_table = {}
+for i = 0, 255 do
+    local c = i
+    for _ = 1, 8 do c = c % 2 == 1 and xor(0x82F63B78, shift(c, 1)) or shift(c, 1) end
+    crc_table[i] = c
 end
 
-local function connect(tree, b)
-    tree:add(f.nonce, b(0, 8))
-    tree:add(f.first_sequence, b(8, 4))
-    tree:add(f.max_frame, b(12, 2))
-    tree:add(f.arrived, b(14, 2))
-    tree:add(f.level, b(16, 2))
-    tree:add(f.rdma, b(18, 1))
-    tree:add(f.attended, b(19, 1))
-    tree:add(f.window, b(20, 4))
-    tree:add(f.max_transfer, b(24, 8))
-    tree:add(f.qos, b(32, 8))
-    add_address(tree, b(40, 72), f.local_host, f.local_discriminator)
-    add_address(tree, b(112, 72), f.remote_host, f.remote_discriminator)
-    tree:add(f.link_pass, b(184, 8))
-    return 192
+local function crc_of(crc, text)
+    for at = 1, #text do crc = xor(crc_table[xor(crc, text:byte(at)) % 256], shift(crc, 8)) end
+    return crc
 end
 
-local function answer(tree, b)
-    tree:add(f.nonce, b(0, 8))
-    tree:add(f.status, b(8, 2))
-    tree:add(f.arrived, b(10, 2))
-    return 16
+-- Of the `bytes` at `at`, whose check lies at `check` of them.
+local function check_holds(buffer, at, bytes, check)
+    local crc = crc_of(0xFFFFFFFF, buffer:raw(at, check) .. "\0\0\0\0")
+    if bytes > check + 4 then crc = crc_of(crc, buffer:raw(at + check + 4, bytes - check - 4)) end
+    return xor(crc, 0xFFFFFFFF) == buffer(at + check, 4):uint()
 end
 
-local function selective(tree, b)
-    tree:add(f.selective, b(0, 32))
-    return 32
+local function add_discriminator(tree, field, b)
+    local n = b(0, 2):uint()
+    if n > 0 and n <= 64 then tree:add(field, b(2, n)) end
 end
 
-local function message(tree, b)
-    tree:add(f.message, b(0, 4))
-    tree:add(f.offset, b(4, 4))
-    tree:add(f.total, b(8, 4))
-    tree:add(f.immediate, b(12, 4))
-    return 16
-end
-
--- How the fields of each kind are shown, and how many bytes they are.
+-- Fields by kind: which, where, how many bytes; and how it is added, where that takes more than its bytes.
+local connect = {
+    { f.nonce, 0, 8 }, { f.first_sequence, 8, 4 }, { f.max_frame, 12, 2 }, { f.arrived, 14, 2 }, { f.level, 16, 2 },
+    { f.rdma, 18, 1 }, { f.attended, 19, 1 }, { f.window, 20, 4 }, { f.max_transfer, 24, 8 }, { f.qos, 32, 8 },
+    { f.local_host, 40, 6 }, { f.local_discriminator, 46, 66, add_discriminator }, { f.remote_host, 112, 6 },
+    { f.remote_discriminator, 118, 66, add_discriminator }, { f.link_pass, 184, 8 },
+}
+local answer = { { f.nonce, 0, 8 }, { f.status, 8, 2 }, { f.arrived, 10, 2 } }
+local selective = { { f.selective, 0, 32 } }
+local message = { { f.message, 0, 4 }, { f.offset, 4, 4 }, { f.total, 8, 4 }, { f.immediate, 12, 4 } }
 local fields = {
     [1] = connect, [2] = connect, [3] = connect,
     [4] = answer, [5] = answer, [6] = answer, [7] = answer, [8] = answer,
-    [16] = function(tree, b)
-        tree:add(f.reason, b(0, 2))
-        tree:add(f.message, b(4, 4))
-        return 8
-    end,
-    [17] = function() return 0 end,
-    [18] = function() return 0 end,
+    [16] = { { f.reason, 0, 2 }, { f.message, 4, 4 } },
+    [17] = {}, [18] = {},
     [19] = selective, [20] = selective,
     [32] = message,
-    [33] = function(tree, b)
-        message(tree, b)
-        tree:add(f.address, b(16, 8))
-        tree:add(f.handle, b(24, 4))
-        return 32
-    end,
-    [34] = function(tree, b)
-        tree:add(f.address, b(0, 8))
-        tree:add(f.handle, b(8, 4))
-        tree:add(f.total, b(12, 4))
-        tree:add(f.message, b(16, 4))
-        return 24
-    end,
-    [35] = function(tree, b)
-        tree:add(f.message, b(0, 4))
-        tree:add(f.offset, b(4, 4))
-        tree:add(f.total, b(8, 4))
-        return 12
-    end,
-    [36] = function(tree, b)
-        tree:add(f.address, b(0, 8))
-        tree:add(f.handle, b(8, 4))
-        tree:add(f.message, b(12, 4))
-        tree:add(f.operand, b(16, 8))
-        tree:add(f.compare, b(24, 8))
-        tree:add(f.atomic, b(32, 1))
-        tree:add(f.width, b(33, 1))
-        return 40
-    end,
-    [37] = function(tree, b)
-        tree:add(f.message, b(0, 4))
-        tree:add(f.value, b(8, 8))
-        return 16
-    end,
+    [33] = { message[1], message[2], message[3], message[4], { f.address, 16, 8 }, { f.handle, 24, 4 } },
+    [34] = { { f.address, 0, 8 }, { f.handle, 8, 4 }, { f.total, 12, 4 }, { f.message, 16, 4 } },
+    [35] = { { f.message, 0, 4 }, { f.offset, 4, 4 }, { f.total, 8, 4 } },
+    [36] = {
+        { f.address, 0, 8 }, { f.handle, 8, 4 }, { f.message, 12, 4 }, { f.operand, 16, 8 }, { f.compare, 24, 8 },
+        { f.atomic, 32, 1 }, { f.width, 33, 1 },
+    },
+    [37] = { { f.message, 0, 4 }, { f.value, 8, 8 } },
 }
-
+-- What comes before the payload.
+local bytes_of_fields = { [32] = 16, [33] = 32, [34] = 24, [35] = 12, [36] = 40, [37] = 16 }
+local header = {
+    { f.version, 0, 1 }, { f.kind, 1, 1 },
+    { f.flags, 2, 2, function(tree, field, b)
+        local flags = tree:add(field, b)
+        for _, one in ipairs({ f.immediate_flag, f.last_flag, f.ack_flag, f.again_flag, f.tagged_flag }) do
+            flags:add(one, b)
+        end
+    end },
+    { f.destination, 4, 4 }, { f.source, 8, 4 }, { f.sequence, 12, 4 }, { f.acknowledge, 16, 4 }, { f.credit, 20, 4 },
+    { f.pass, 24, 8 }, { f.length, 32, 2 }, { f.check, 36, 4 },
+}
 -- The answer to a request of another version, which is no frame.
-local function version_answer(buffer, packet, root)
-    packet.cols.protocol = "VIADUCT"
-    packet.cols.info = string.format("speaks version %u, not %u", buffer(2, 1):uint(), buffer(3, 1):uint())
-    local tree = root:add(viaduct, buffer(0, VERSION_ANSWER))
-    tree:add(f.version, buffer(2, 1))
-    tree:add(f.theirs, buffer(3, 1))
-    tree:add(f.check, buffer(4, 4))
-    tree:add(f.quote, buffer(8, 64))
-    return VERSION_ANSWER
+local version_answer = { { f.version, 2, 1 }, { f.theirs, 3, 1 }, { f.check, 4, 4 }, { f.quote, 8, 64 } }
+
+-- Those of the `left` bytes at `at`; a frame may be shorter than its kind has fields.
+local function add_fields(tree, buffer, at, left, places)
+    for _, place in ipairs(places) do
+        local field, offset, bytes, add = place[1], place[2], place[3], place[4]
+        if offset + bytes > left then return end
+        local range = buffer(at + offset, bytes)
+        if add then add(tree, field, range) else tree:add(field, range) end
+    end
 end
 
-function viaduct.dissector(buffer, packet, root)
-    if buffer:len() >= VERSION_ANSWER and buffer(0, 2):uint() == 1 then return version_answer(buffer, packet, root) end
-    if buffer:len() < HEADER or buffer(0, 1):uint() ~= VERSION then return 0 end
-    local length = buffer(32, 2):uint()
-    if HEADER + length > buffer:len() then return 0 end
-    packet.cols.protocol = "VIADUCT"
-    local tree = root:add(viaduct, buffer(0, HEADER + length))
-    local kind = buffer(1, 1):uint()
-    tree:add(f.version, buffer(0, 1))
-    tree:add(f.kind, buffer(1, 1))
-    local flags = tree:add(f.flags, buffer(2, 2))
-    for _, flag in ipairs({ f.immediate_flag, f.last_flag, f.ack_flag, f.again_flag, f.tagged_flag }) do
-        flags:add(flag, buffer(2, 2))
+-- Bytes of the frame at `at`, whether its check holds, and whether it is the answer to another version; 0: there is
+-- none. Where not `sure` that nothing else comes there, only such a one counts whose check holds.
+local function frame_at(buffer, at, sure)
+    local left = buffer:len() - at
+    if left < HEADER then return 0 end
+    if left >= VERSION_ANSWER and buffer(at, 2):uint() == 1 then
+        return check_holds(buffer, at, VERSION_ANSWER, ANSWER_CHECK_AT) and VERSION_ANSWER or 0, true, true
     end
-    tree:add(f.destination, buffer(4, 4))
-    tree:add(f.source, buffer(8, 4))
-    tree:add(f.sequence, buffer(12, 4))
-    tree:add(f.acknowledge, buffer(16, 4))
-    tree:add(f.credit, buffer(20, 4))
-    tree:add(f.pass, buffer(24, 8))
-    tree:add(f.length, buffer(32, 2))
-    tree:add(f.check, buffer(36, 4))
-    packet.cols.info = string.format("%s %08x > %08x seq %u ack %u", kinds[kind] or "unknown",
-        buffer(8, 4):uint(), buffer(4, 4):uint(), buffer(12, 4):uint(), buffer(16, 4):uint())
-    if fields[kind] == nil or length == 0 then return HEADER + length end
-    local used = fields[kind](tree, buffer(HEADER, length):tvb())
-    if kind >= 32 and length > used then tree:add(f.payload, buffer(HEADER + used, length - used)) end
-    return HEADER + length
+    local bytes = HEADER + buffer(at + 32, 2):uint()
+    if buffer(at, 1):uint() ~= VERSION or bytes > left then return 0 end
+    if not sure and kinds[buffer(at + 1, 1):uint()] == nil then return 0 end
+    local holds = check_holds(buffer, at, bytes, CHECK_AT)
+    return (holds or sure) and bytes or 0, holds, false
 end
+
+local function show_version_answer(buffer, at, root)
+    add_fields(root:add(viaduct, buffer(at, VERSION_ANSWER)), buffer, at, VERSION_ANSWER, version_answer)
+    return string.format("speaks version %u, not %u", buffer(at + 2, 1):uint(), buffer(at + 3, 1):uint())
+end
+
+local function show_frame(buffer, at, bytes, holds, root)
+    local tree, kind = root:add(viaduct, buffer(at, bytes)), buffer(at + 1, 1):uint()
+    add_fields(tree, buffer, at, HEADER, header)
+    add_fields(tree, buffer, at + HEADER, bytes - HEADER, fields[kind] or {})
+    local before = HEADER + (bytes_of_fields[kind] or 0)
+    if kind >= DATA and bytes > before then tree:add(f.payload, buffer(at + before, bytes - before)) end
+    if not holds then tree:add_proto_expert_info(damaged) end
+    return string.format("%s %08x > %08x seq %u ack %u%s", kinds[kind] or "unknown", buffer(at + 8, 4):uint(),
+        buffer(at + 4, 4):uint(), buffer(at + 12, 4):uint(), buffer(at + 16, 4):uint(), holds and "" or " DAMAGED")
+end
+
+-- All frames of a packet; how many bytes they are.
+local function show(buffer, packet, root, sure)
+    local at, lines = 0, {}
+    while true do
+        local bytes, holds, is_answer = frame_at(buffer, at, sure)
+        if bytes == 0 then break end
+        table.insert(lines, is_answer and show_version_answer(buffer, at, root)
+            or show_frame(buffer, at, bytes, holds, root))
+        at = at + bytes
+    end
+    if at == 0 then return 0 end
+    packet.cols.protocol = "VIADUCT"
+    packet.cols.info = table.concat(lines, "; ")
+    return at
+end
+
+function viaduct.dissector(buffer, packet, root) return show(buffer, packet, root, true) end
 
 DissectorTable.get("ethertype"):add(0x88B5, viaduct)
 DissectorTable.get("udp.port"):add(4792, viaduct)
+viaduct:register_heuristic("udp", function(buffer, packet, root) return show(buffer, packet, root, false) > 0 end)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Jobs that never end by themselves, each in another way; and one whose ranks wait for one that computes. Each rank says
- * its process number first. */
+/* Jobs that never end by themselves, each in another way; and some without a deadlock. Rank 0 says its process number
+ * first, and rank 1 where it matters. */
 #include <mpi.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,11 +42,41 @@ int main(int argc, char** argv) {
         MPI_Comm_dup(MPI_COMM_WORLD, &named);
         MPI_Comm_set_name(named, "the ring");
         MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, named, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "fence") == 0 || strcmp(how, "fence-late") == 0) { /* a fence beside a receive, or a computation */
+        MPI_Win window;
+        MPI_Win_create(&x, sizeof x, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        if (rank == 0) {
+            if (strcmp(how, "fence-late") == 0) sleep(600);
+            MPI_Recv(&y, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Win_fence(0, window);
+        MPI_Win_free(&window);
+    } else if (strcmp(how, "lock") == 0) { /* the holder of a lock receives from the one that waits for it */
+        MPI_Win window;
+        MPI_Win_create(&x, sizeof x, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        if (rank != 0) MPI_Recv(&y, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, window);
+        for (y = 1; rank == 0 && y < size; y++) MPI_Send(&y, 1, MPI_INT, y, 8, MPI_COMM_WORLD);
+        MPI_Recv(&y, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (strcmp(how, "finalize") == 0) { /* one waits for a message of those that have finished */
         if (rank == 0) MPI_Probe(1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (strcmp(how, "threads") == 0) { /* no deadlock: another thread of rank 0 may still send */
         if (rank == 0) pthread_create(&other, NULL, compute, NULL);
         MPI_Recv(&x, 1, MPI_INT, (rank + 1) % size, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "stopped") == 0) { /* no deadlock: what rank 1 waits for comes while it is stopped */
+        if (rank == 1) {
+            x = (int)getpid();
+            MPI_Send(&x, 1, MPI_INT, 0, 80, MPI_COMM_WORLD);
+            MPI_Recv(&x, 1, MPI_INT, 0, 81, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(&x, 1, MPI_INT, 0, 82, MPI_COMM_WORLD);
+        } else if (rank == 0) {
+            MPI_Recv(&x, 1, MPI_INT, 1, 80, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            printf("%d\n", x);
+            fflush(stdout);
+            while (access(argv[2], F_OK) != 0) poll(NULL, 0, 1);
+            MPI_Send(&x, 1, MPI_INT, 1, 81, MPI_COMM_WORLD);
+            MPI_Recv(&x, 1, MPI_INT, 1, 82, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
     } else if (strcmp(how, "computes") == 0) { /* no deadlock: rank 0 comes later */
         if (rank == 0) sleep(600);
         MPI_Barrier(MPI_COMM_WORLD);

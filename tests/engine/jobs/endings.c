@@ -2,8 +2,9 @@
 /* How jobs end: "abort", "killed" (rank 1 by a signal while the others wait for it), "fatal" (an error without a handler),
  * "late" (one rank finalizes long after the others), "unread" (messages that are never received), "twice" (MPI_Init
  * again), "epoch" and "epoch-messages" (rank 1 by a signal while it holds the lock of a window that the others wait
- * for), "exit" (rank 1 by exit(CODE)), "child" (a child of rank 1 by exit(0)), "at-exit" (MPI_Finalize where the
- * process ends). */
+ * for), "exit" (rank 1 by exit(CODE)), "child" (a child of rank 1 by exit(0)),
+ * "waiting-child" (a child of a process alone waits for what never comes), "at-exit" (MPI_Finalize where the
+ * process ends), "forgotten" (no process calls MPI_Finalize, rank 0 is the last). */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -55,6 +56,17 @@ int main(int argc, char** argv) {
     } else if (strcmp(how, "exit") == 0) {
         if (rank == 1) exit(atoi(argv[2]));
         MPI_Barrier(MPI_COMM_WORLD);
+    } else if (strcmp(how, "forgotten") == 0) {
+        MPI_Bcast(&value, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+        for (int i = 0; i < 10 && rank == 0; i++) {
+            MPI_Iprobe(MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &value, MPI_STATUS_IGNORE);
+            usleep(10000);
+        }
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        printf("rank %d at %ld.%09ld\n", rank, (long)now.tv_sec, now.tv_nsec);
+        fflush(stdout); /* it is seen also of one that is cut short */
+        return 0;
     } else if (strcmp(how, "child") == 0) {
         if (rank == 1) {
             const pid_t child = fork();
@@ -62,6 +74,17 @@ int main(int argc, char** argv) {
             waitpid(child, NULL, 0);
         }
         MPI_Barrier(MPI_COMM_WORLD);
+    } else if (strcmp(how, "waiting-child") == 0) {
+        int status = 0;
+        const pid_t child = fork();
+        if (child == 0) {
+            signal(SIGALRM, SIG_DFL);
+            alarm(1);
+            MPI_Probe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            _exit(0);
+        }
+        waitpid(child, &status, 0);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
     } else if (strcmp(how, "at-exit") == 0) {
         return 0;
     } else if (strncmp(how, "epoch", 5) == 0) {

@@ -8,13 +8,13 @@
 
 enum { kMost = 256, kWaits = -1 };
 
-static void member(volatile int* answer, int door) {
+static void member(volatile int* answer, int exit_pipe) {
     VIP_NIC_HANDLE nic;
     char byte;
     const VIP_RETURN code = VipOpenNic("/dev/via_eth0", &nic);
     *answer = (int)code;
     /* No process ever writes: it ends when the parent has closed its end. */
-    while (read(door, &byte, 1) > 0) {
+    while (read(exit_pipe, &byte, 1) > 0) {
     }
     if (code == VIP_SUCCESS) VipCloseNic(nic);
     _exit(0);
@@ -22,17 +22,17 @@ static void member(volatile int* answer, int door) {
 
 void crowd(unsigned processes) {
     static pid_t children[kMost];
-    int door[2];
+    int exit_pipe[2];
     if (processes > kMost) processes = kMost;
     volatile int* answers = mmap(NULL, kMost * sizeof *answers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (answers == MAP_FAILED || pipe(door) != 0) finish(4, "out of memory");
+    if (answers == MAP_FAILED || pipe(exit_pipe) != 0) finish(4, "out of memory");
     for (unsigned i = 0; i < processes; ++i) {
         answers[i] = kWaits;
         children[i] = fork();
         if (children[i] < 0) finish(4, "fork");
         if (children[i] == 0) {
-            close(door[1]);
-            member(&answers[i], door[0]);
+            close(exit_pipe[1]);
+            member(&answers[i], exit_pipe[0]);
         }
     }
     /* Ten seconds of a quiet machine. */
@@ -50,8 +50,8 @@ void crowd(unsigned processes) {
         }
     }
     status_call("");
-    close(door[1]);
-    close(door[0]);
+    close(exit_pipe[1]);
+    close(exit_pipe[0]);
     for (unsigned i = 0; i < processes; ++i) {
         if (waiting != 0) kill(children[i], SIGKILL);
         waitpid(children[i], NULL, 0);

@@ -3,7 +3,7 @@
  * one_call CALL LIMIT_MS: opens a NIC, prepares CALL, prints "ready", waits for a line on its standard input (the agent's
  * mood has changed by then), makes the call and prints its name, its result and how many milliseconds it took. A call that
  * has not returned after LIMIT_MS is named on the standard error; the status is 3 then. "fresh" opens nothing before.
- * Run by moody_test.py.
+ * Its discriminators are its own: programs that share a real agent do not meet. Run by moody_test.py.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -48,12 +48,14 @@ static void must(VIP_RETURN r, const char* what) {
     _exit(5);
 }
 
-static void address(char* room, const char* discriminator) {
+static void address(char* room, const char* name) {
     VIP_NET_ADDRESS* a = (VIP_NET_ADDRESS*)room;
+    char discriminator[64];
+    const int bytes = snprintf(discriminator, sizeof discriminator, "%s-%ld", name, (long)getpid());
     a->HostAddressLen = at.NicAddressLen;
-    a->DiscriminatorLen = (VIP_UINT16)strlen(discriminator);
+    a->DiscriminatorLen = (VIP_UINT16)bytes;
     memcpy(a->HostAddress, at.LocalNicAddress, at.NicAddressLen);
-    memcpy(a->HostAddress + at.NicAddressLen, discriminator, strlen(discriminator));
+    memcpy(a->HostAddress + at.NicAddressLen, discriminator, (size_t)bytes);
 }
 
 static void prepare(void) {
@@ -151,14 +153,31 @@ static VIP_RETURN register_much(void) {
     void* much = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return VipRegisterMem(nic, much, bytes, &m, &handle);
 }
+/* Most of the first lease (256 MiB) is used before the call, so that a small allocation asks the agent for more: pages of a
+ * large one take seconds on a busy machine, which is no fault of the call. */
+static void before_allocating(void) {
+    VIP_MEM_ATTRIBUTES m = {0, VIP_TRUE, VIP_FALSE};
+    VIP_MEM_HANDLE handle;
+    const size_t bytes = 250 << 20;
+    void* most = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    must(VipRegisterMem(nic, most, bytes, &m, &handle), "VipRegisterMem");
+}
 static VIP_RETURN allocate(void) {
     VIP_MEM_ATTRIBUTES m = {0, VIP_TRUE, VIP_FALSE};
     VIP_PVOID where;
     VIP_MEM_HANDLE handle;
-    return VipxAllocMemory(nic, 270 << 20, 0, &m, &where, &handle); /* more than the lease */
+    return VipxAllocMemory(nic, 8 << 20, 0, &m, &where, &handle);
 }
 static VIP_RETURN wait_once(void) { return listen_for(SHORT); }
 static VIP_RETURN wait_for_ever(void) { return listen_for(VIP_INFINITE); }
+static void* ask_soon(void* unused) {
+    usleep(200000);
+    return ask(unused);
+}
+static VIP_RETURN wait_until_asked(void) {
+    in_thread(ask_soon, (void*)(size_t)30000);
+    return listen_for(VIP_INFINITE);
+}
 static VIP_RETURN poll_wait(void) { return listen_for(0); }
 static VIP_RETURN accept_it(void) {
     VIP_VI_HANDLE other;
@@ -256,6 +275,7 @@ static VIP_RETURN others(void) {
     STEP(VipxQueryAtomics(nic, &widths));
     STEP(VipxQueryAtomicScope(nic, &flag));
     STEP(VipxQueryPinned(nic, &flag));
+    STEP(VipxSetGiveWay(nic, VIP_FALSE));
     STEP(VipConnectPeerDone(vi, &a));
     STEP(VipDisconnect(vi));
     STEP(VipDestroyVi(vi));
@@ -277,10 +297,11 @@ static const struct {
     {"VipCreateVi", NULL, create_vi},
     {"VipCreateCQ", NULL, create_cq},
     {"VipRegisterMem", NULL, register_much},
-    {"VipxAllocMemory", NULL, allocate},
+    {"VipxAllocMemory", before_allocating, allocate},
     {"VipConnectWait", NULL, wait_once},
     {"VipConnectWait-poll", NULL, poll_wait},
     {"VipConnectWait-infinite", NULL, wait_for_ever},
+    {"VipConnectWait-infinite-asked", NULL, wait_until_asked},
     {"VipConnectAccept", before_incoming, accept_it},
     {"VipConnectReject", before_incoming, reject_it},
     {"VipConnectRequest", NULL, ask_once},

@@ -311,6 +311,11 @@ void across() {
     int word = upper ? -1 : 77;
     MPI_Bcast(&word, 1, MPI_INT, upper ? 0 : world_rank == 0 ? MPI_ROOT : MPI_PROC_NULL, inter);
     EXPECT(word == 77);
+    // Members of the root's group that are not the root pass MPI_PROC_NULL, and nothing else of theirs counts.
+    const int root = !upper ? 0 : world_rank == world_size / 2 ? MPI_ROOT : MPI_PROC_NULL;
+    int highest = -1;
+    MPI_Reduce(&world_rank, &highest, 1, MPI_INT, root == MPI_PROC_NULL ? MPI_SUM : MPI_MAX, root, inter);
+    EXPECT(highest == (root == MPI_ROOT ? world_size / 2 - 1 : -1));
     MPI_Barrier(inter);
     MPI_Intercomm_merge(inter, upper, &merged);
     int result = -1;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "check.hpp"
+#include "time_limit.hpp"
 
 namespace {
 
@@ -58,7 +59,7 @@ extern "C" __attribute__((visibility("default"))) int open(const char* path, int
 }
 
 int main(int argc, char** argv) {
-    ::alarm(kMostSeconds);
+    time_limit::begin(kMostSeconds);
     MPI_Init(&argc, &argv);
     int rank = 0, size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

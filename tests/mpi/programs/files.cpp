@@ -403,6 +403,108 @@ void atomic_writes() {
     MPI_File_close(&fh);
 }
 
+// An argument that is wrong in one process: no process waits for ever, and nothing changes.
+void wrong_in_one() {
+    const bool wrong = rank == size - 1;
+    MPI_File fh = open_new();
+    auto view = [&](MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char* datarep,
+                    MPI_Info info = MPI_INFO_NULL) {
+        return MPI_File_set_view(fh, disp, etype, filetype, datarep, info);
+    };
+    EXPECT(view(8, MPI_INT, MPI_INT, "native") == MPI_SUCCESS);
+    EXPECT(view(wrong ? -1 : 0, MPI_BYTE, MPI_BYTE, "native") == MPI_ERR_ARG);
+    EXPECT(view(0, wrong ? MPI_DATATYPE_NULL : MPI_BYTE, MPI_BYTE, "native") == MPI_ERR_TYPE);
+    EXPECT(view(0, MPI_BYTE, wrong ? MPI_DATATYPE_NULL : MPI_BYTE, "native") == MPI_ERR_TYPE);
+    const std::string too_long(MPI_MAX_DATAREP_STRING, 'x');
+    for (const char* datarep : {"", "unknown", too_long.c_str()})
+        EXPECT(view(0, MPI_BYTE, MPI_BYTE, wrong ? datarep : "native") == MPI_ERR_UNSUPPORTED_DATAREP);
+    MPI_Info freed, alias;
+    MPI_Info_create(&freed);
+    alias = freed;
+    MPI_Info_free(&freed);
+    EXPECT(view(0, MPI_BYTE, MPI_BYTE, "native", wrong ? alias : MPI_INFO_NULL) == MPI_ERR_INFO);
+    EXPECT(MPI_File_set_info(fh, wrong ? alias : MPI_INFO_NULL) == (wrong ? MPI_ERR_INFO : MPI_SUCCESS));
+    const int differs = size > 1 ? MPI_ERR_NOT_SAME : MPI_ERR_ARG;
+    EXPECT(MPI_File_set_size(fh, wrong ? -1 : 40) == differs);
+    EXPECT(MPI_File_preallocate(fh, wrong ? -1 : 40) == differs);
+    EXPECT(MPI_File_seek_shared(fh, 0, wrong ? 7 : MPI_SEEK_SET) == differs);
+
+    char datarep[MPI_MAX_DATAREP_STRING] = "";
+    MPI_Offset disp = -1, bytes = -1;
+    MPI_Datatype etype, filetype;
+    EXPECT(MPI_File_get_view(fh, &disp, &etype, &filetype, datarep) == MPI_SUCCESS);
+    EXPECT(disp == 8 && etype == MPI_INT && filetype == MPI_INT && std::string(datarep) == "native");
+    EXPECT(MPI_File_get_size(fh, &bytes) == MPI_SUCCESS && bytes == 0);
+    EXPECT(MPI_File_write_at_all(fh, rank, &rank, 1, MPI_INT, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    MPI_File_close(&fh);
+}
+
+// By the extent of the filetype, and data behind its extent: of addresses of 64 bits, so a template.
+template <typename Address>
+void beyond_all_files_by_extents(MPI_File fh) {
+    MPI_Offset at = -1;
+    int x = 0;
+    MPI_Datatype wide, late;
+    MPI_Type_create_resized(MPI_INT, 0, Address{1} << 40, &wide);
+    MPI_Type_commit(&wide);
+    EXPECT(MPI_File_set_view(fh, 0, MPI_INT, wide, "native", MPI_INFO_NULL) == MPI_SUCCESS);
+    EXPECT(MPI_File_get_byte_offset(fh, 1 << 22, &at) == MPI_SUCCESS && at == MPI_Offset{1} << 62);
+    EXPECT(MPI_File_get_byte_offset(fh, 1 << 23, &at) == MPI_ERR_ARG);
+    EXPECT(MPI_File_read_at(fh, 1 << 23, &x, 1, MPI_INT, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
+
+    // One int, far behind the extent of its type.
+    const int length = 1;
+    const Address place = Address{1} << 62;
+    MPI_Datatype far;
+    MPI_Type_create_hindexed(1, &length, &place, MPI_INT, &far);
+    MPI_Type_create_resized(far, 0, 1, &late);
+    MPI_Type_commit(&late);
+    EXPECT(MPI_File_set_view(fh, place, MPI_INT, late, "native", MPI_INFO_NULL) == MPI_SUCCESS);
+    EXPECT(MPI_File_get_byte_offset(fh, 0, &at) == MPI_ERR_ARG);
+    EXPECT(MPI_File_read_at(fh, 0, &x, 1, MPI_INT, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
+    EXPECT(MPI_File_seek(fh, 0, MPI_SEEK_END) == MPI_SUCCESS && MPI_File_get_position(fh, &at) == MPI_SUCCESS);
+    EXPECT(at == 0);
+    MPI_Type_free(&wide);
+    MPI_Type_free(&far);
+    MPI_Type_free(&late);
+}
+
+// Offsets that no file has.
+void beyond_all_files() {
+    MPI_File fh = open_new(MPI_MODE_RDWR | MPI_MODE_CREATE);
+    MPI_Offset at = -1;
+    int x = 0;
+    EXPECT(MPI_File_set_size(fh, 1 << 20) == MPI_SUCCESS);
+    EXPECT(MPI_File_set_view(fh, INT64_MAX - 10, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL) == MPI_SUCCESS);
+    EXPECT(MPI_File_get_byte_offset(fh, 10, &at) == MPI_SUCCESS && at == INT64_MAX);
+    EXPECT(MPI_File_get_byte_offset(fh, 11, &at) == MPI_ERR_ARG);
+    EXPECT(MPI_File_seek(fh, 0, MPI_SEEK_END) == MPI_SUCCESS && MPI_File_get_position(fh, &at) == MPI_SUCCESS);
+    EXPECT(at == 0);
+
+    EXPECT(MPI_File_seek(fh, INT64_MAX, MPI_SEEK_SET) == MPI_SUCCESS);
+    EXPECT(MPI_File_read(fh, &x, 1, MPI_INT, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_position(fh, &at) == MPI_SUCCESS && at == INT64_MAX);
+
+    // The shared position stays where it is, too, and goes from there to anywhere.
+    EXPECT(MPI_File_set_view(fh, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL) == MPI_SUCCESS);
+    EXPECT(MPI_File_seek_shared(fh, INT64_MAX, MPI_SEEK_SET) == MPI_SUCCESS);
+    EXPECT(MPI_File_read_shared(fh, &x, 1, MPI_INT, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT(MPI_File_get_position_shared(fh, &at) == MPI_SUCCESS && at == INT64_MAX);
+    EXPECT(MPI_File_read_ordered(fh, &x, 1, MPI_INT, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_position_shared(fh, &at) == MPI_SUCCESS && at == INT64_MAX);
+    EXPECT(MPI_File_seek_shared(fh, 1, MPI_SEEK_CUR) == MPI_ERR_ARG);
+    EXPECT(MPI_File_seek_shared(fh, -INT64_MAX, MPI_SEEK_CUR) == MPI_SUCCESS);
+    EXPECT(MPI_File_get_position_shared(fh, &at) == MPI_SUCCESS && at == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT(MPI_File_seek_shared(fh, INT64_MAX, MPI_SEEK_SET) == MPI_SUCCESS);
+    EXPECT(MPI_File_set_view(fh, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL) == MPI_SUCCESS);
+    EXPECT(MPI_File_get_position_shared(fh, &at) == MPI_SUCCESS && at == 0);
+
+    if constexpr (sizeof(MPI_Aint) == 8) beyond_all_files_by_extents<MPI_Aint>(fh);
+    MPI_File_close(&fh);
+}
+
 int handled;
 MPI_File handled_file;
 void handler(MPI_File* file, int* code, ...) {
@@ -482,6 +584,8 @@ int main(int argc, char** argv) {
     without_waiting();
     representations();
     atomic_writes();
+    wrong_in_one();
+    beyond_all_files();
     handlers();
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) EXPECT(MPI_File_delete(name.c_str(), MPI_INFO_NULL) == MPI_SUCCESS);

@@ -6,39 +6,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <new>
 #include <string>
 
 #include "check.hpp"
-
-namespace {
-
-long allocations_left = -1;  // below 0: all succeed
-bool has_failed = false;
-
-bool may_allocate() {
-    if (allocations_left < 0 || allocations_left-- > 0) return true;
-    allocations_left = -1;
-    return !(has_failed = true);
-}
-
-void* allocate(size_t bytes) {
-    void* memory = may_allocate() ? std::malloc(bytes) : nullptr;
-    if (memory == nullptr) throw std::bad_alloc();
-    return memory;
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) { return allocate(bytes); }
-void* operator new[](size_t bytes) { return allocate(bytes); }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-    return may_allocate() ? std::malloc(bytes) : nullptr;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+#include "failing_new.hpp"
+#include "time_limit.hpp"
 
 namespace {
 
@@ -253,7 +225,7 @@ bool is_told(int code) {
 }
 
 int try_call(const Named& one) {
-    ::alarm(kMostSeconds);
+    time_limit::begin(kMostSeconds);
     MPI_Init(nullptr, nullptr);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -262,13 +234,11 @@ int try_call(const Named& one) {
     MPI_Buffer_attach(room, sizeof room);
     int failures = 0;
     for (bool some_left = true; some_left && failures < kMostFailures; ++failures) {
-        has_failed = false;
-        allocations_left = failures;
+        fail_allocation_after(failures);
         const int code = one.call();
-        allocations_left = -1;
-        some_left = has_failed;
+        some_left = allocation_has_failed();
         if (code != MPI_SUCCESS && !is_told(code)) return 2;
-        if (code != MPI_SUCCESS && !has_failed) {
+        if (code != MPI_SUCCESS && !some_left) {
             std::printf("%s: error %d after %d allocations, none of which has failed\n", one.name, code, failures);
             std::fflush(stdout);
             _exit(3);

@@ -3,7 +3,10 @@
 // others have done theirs, each kind of operation in each kind of window, with locks, and with the right results. Where
 // a target's help were needed it would wait until its deadline. Rank 0 prints how long an operation takes.
 // `reached FLAVOUR...`: of these kinds only (create, dynamic, allocate).
+// `nic FLAVOUR...`: the same by the NIC, and by nothing else: without accumulates of many elements, which are messages.
 // `exec`: the last rank becomes another program, in which nothing may be written; the others are told.
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "../../slowness.hpp"
 #include "check.hpp"
 
 namespace {
@@ -23,6 +27,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 int rank, size;
+bool by_nic;
+int runs = 200;    // of each operation that is timed
+int limit_s = 20;  // for all of them
 
 // What lies in the window of each member.
 struct Memory {
@@ -51,6 +58,7 @@ public:
             }
         }
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+        if (by_nic) expect_nic();
         std::memset(static_cast<void*>(own), 0, sizeof(Memory));
         const auto address = MPI_Aint(reinterpret_cast<intptr_t>(own));
         bases_.resize(size_t(size));
@@ -68,6 +76,18 @@ public:
     MPI_Win win = MPI_WIN_NULL;
 
 private:
+    void expect_nic() const {
+        MPI_Info info;
+        MPI_Win_get_info(win, &info);
+        for (const char* key : {"cmpi_win_access", "cmpi_win_atomics"}) {
+            char way[MPI_MAX_INFO_VAL + 1] = "";
+            int there = 0;
+            MPI_Info_get(info, key, MPI_MAX_INFO_VAL, way, &there);
+            EXPECT(there && std::strstr(way, "nic") != nullptr && std::strstr(way, "messages") == nullptr);
+        }
+        MPI_Info_free(&info);
+    }
+
     const bool dynamic_;
     std::vector<char> own_;
     std::vector<MPI_Aint> bases_;
@@ -75,24 +95,26 @@ private:
 
 // Without any MPI call. False: the value has not come for too long.
 bool compute_until(const int64_t& word, int64_t value) {
-    const auto deadline = Clock::now() + std::chrono::seconds(20);
-    while (std::atomic_ref<int64_t>(const_cast<int64_t&>(word)).load() != value)
-        if (Clock::now() > deadline) return false;
-    return true;
+    const auto is_there = [&] { return std::atomic_ref<int64_t>(const_cast<int64_t&>(word)).load() == value; };
+    return viaduct::tests::within(std::chrono::seconds(limit_s), is_there, std::chrono::microseconds(0));
 }
 
 // The median of some runs, told where rank 0 is the only origin.
 template <typename Operation>
 void timed(const char* flavour, const char* what, Operation&& operation) {
-    std::vector<double> us(200);
+    std::vector<double> us(static_cast<size_t>(runs));
     for (double& one : us) {
         const auto start = Clock::now();
         operation();
         one = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     }
-    std::nth_element(us.begin(), us.begin() + 100, us.end());
-    if (size == 2) std::printf("%s: %s %.2f us\n", flavour, what, us[100]);
+    const auto middle = us.begin() + runs / 2;
+    std::nth_element(us.begin(), middle, us.end());
+    if (size == 2) std::printf("%s: %s %.2f us\n", flavour, what, *middle);
 }
+
+// More than one access of a NIC takes.
+int share_of_bytes() { return by_nic ? 4000 : int(sizeof(Memory::bytes)) / size; }
 
 void operate(const Window& w, const char* flavour, int target) {
     const MPI_Win win = w.win;
@@ -134,7 +156,7 @@ void operate(const Window& w, const char* flavour, int target) {
     MPI_Win_unlock(target, win);
 
     // Every size-th byte, of two halves in turn: pieces at both ends, more than go in one call.
-    const int share = int(sizeof(Memory::bytes)) / size;
+    const int share = share_of_bytes();
     MPI_Datatype strided;
     MPI_Type_vector(share, 1, size, MPI_CHAR, &strided);
     MPI_Type_commit(&strided);
@@ -156,11 +178,11 @@ void operate(const Window& w, const char* flavour, int target) {
 
     // More than fits in one step under the guard, with what was there.
     std::vector<double> add(std::size(Memory{}.numbers), 1.0), before(add.size(), -1.0);
-    const int n = int(add.size());
+    const int n = by_nic ? 1 : int(add.size());
     EXPECT(MPI_Get_accumulate(add.data(), n, MPI_DOUBLE, before.data(), n, MPI_DOUBLE, target,
                               w.at(target, offsetof(Memory, numbers)), n, MPI_DOUBLE, MPI_SUM, win) == 0);
     MPI_Win_flush(target, win);
-    for (const double number : before) EXPECT(number >= 0 && number <= size - 1);
+    for (int i = 0; i < n; i++) EXPECT(before[size_t(i)] >= 0 && before[size_t(i)] <= size - 1);
     // What is not the window's is refused at once.
     const MPI_Aint behind = w.at(target, sizeof(Memory) - 4);
     EXPECT(MPI_Put(&one, 1, MPI_INT64_T, target, behind, 1, MPI_INT64_T, win) == MPI_ERR_RMA_RANGE);
@@ -190,11 +212,12 @@ void reach_while_it_computes(const char* flavour) {
         operate(w, flavour, target);
     } else {
         EXPECT(compute_until(w.own->done, others));
-        EXPECT(w.own->sum == 400 * others && w.own->swapped == 200 * others && w.own->turns == 20 * others);
+        EXPECT(w.own->sum == 2 * runs * others && w.own->swapped == runs * others && w.own->turns == 20 * others);
         for (int i = 0; i < others; i++) EXPECT(w.own->places[i] == 1000 + i);
-        for (const double number : w.own->numbers) EXPECT(number == others);
-        for (size_t i = 0; i < size_t(sizeof(Memory::bytes)) / size_t(size) * size_t(size); i++)
-            EXPECT(int(i) % size == target || w.own->bytes[i] == char('a' + int(i) % size));
+        const size_t n = by_nic ? 1 : std::size(w.own->numbers);
+        for (size_t i = 0; i < n; i++) EXPECT(w.own->numbers[i] == others);
+        for (int i = 0; i < share_of_bytes() * size; i++)
+            EXPECT(i % size == target || w.own->bytes[i] == char('a' + i % size));
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -203,17 +226,17 @@ void reach_while_it_computes(const char* flavour) {
 void meet_on_one_word(const char* flavour) {
     Window w(flavour);
     MPI_Barrier(MPI_COMM_WORLD);
-    constexpr int kRounds = 2000;
+    const int rounds = by_nic ? 200 : 2000;
     const int64_t one = 1;
     const MPI_Aint at = w.at(0, offsetof(Memory, sum));
     MPI_Win_lock_all(0, w.win);
-    for (int i = 0; i < kRounds; i++) {
+    for (int i = 0; i < rounds; i++) {
         MPI_Accumulate(&one, 1, MPI_INT64_T, 0, at, 1, MPI_INT64_T, MPI_SUM, w.win);
         MPI_Win_flush(0, w.win);
     }
     MPI_Win_unlock_all(w.win);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) EXPECT(w.own->sum == int64_t{kRounds} * size);
+    if (rank == 0) EXPECT(w.own->sum == int64_t{rounds} * size);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -245,27 +268,47 @@ void attach_and_detach() {
     EXPECT(MPI_Win_free(&win) == MPI_SUCCESS);
 }
 
+// The other program, until rank 0 has ended: the launcher ends all when a process has.
+int outlast(pid_t first) {
+    const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, first, 0));
+    pollfd ended{fd, POLLIN, 0};
+    if (fd >= 0) ::poll(&ended, 1, -1);
+    return 0;
+}
+
 // The last rank becomes another program. Nothing answers then: the origin is told, at once.
 int lose_the_target(const char* self) {
     Window w("create");
-    MPI_Barrier(MPI_COMM_WORLD);
+    int first = ::getpid();
+    MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
     const int target = size - 1;
+    // The others may still need messages of a barrier that the target has left; after this they need none.
+    int word = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == target) {
-        ::execl(self, self, "--other", nullptr);
+        for (int other = 0; other < target; other++)
+            MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        ::execl(self, self, "--other", std::to_string(first).c_str(), nullptr);
         ::_exit(3);
     }
+    MPI_Send(&word, 1, MPI_INT, target, 1, MPI_COMM_WORLD);
     const int64_t one = 1;
     int64_t old = 0;
     MPI_Win_lock_all(MPI_MODE_NOCHECK, w.win);
-    const auto deadline = Clock::now() + std::chrono::seconds(20);
     int error = MPI_SUCCESS;
     const MPI_Aint at = w.at(target, offsetof(Memory, sum));
-    while (error == MPI_SUCCESS && Clock::now() < deadline)
-        error = MPI_Put(&one, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win);
+    // Told by the operation, or by the flush behind it.
+    const auto flushed = [&](int begun) { return begun != MPI_SUCCESS ? begun : MPI_Win_flush(target, w.win); };
+    const auto is_told = [&] {
+        error = flushed(MPI_Put(&one, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win));
+        return error != MPI_SUCCESS;
+    };
+    viaduct::tests::within(std::chrono::seconds(20), is_told, std::chrono::microseconds(0));
     EXPECT(error == MPIX_ERR_PROC_FAILED);
-    EXPECT(MPI_Get(&old, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win) == MPIX_ERR_PROC_FAILED);
-    EXPECT(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, target, at, MPI_SUM, w.win) == MPIX_ERR_PROC_FAILED);
-    EXPECT(MPI_Compare_and_swap(&one, &old, &old, MPI_INT64_T, target, at, w.win) == MPIX_ERR_PROC_FAILED);
+    EXPECT(flushed(MPI_Get(&old, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win)) == MPIX_ERR_PROC_FAILED);
+    EXPECT(flushed(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, target, at, MPI_SUM, w.win)) == MPIX_ERR_PROC_FAILED);
+    EXPECT(flushed(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, target, at, MPI_PROD, w.win)) == MPIX_ERR_PROC_FAILED);
+    EXPECT(flushed(MPI_Compare_and_swap(&one, &old, &old, MPI_INT64_T, target, at, w.win)) == MPIX_ERR_PROC_FAILED);
     std::puts(wrong == 0 ? "No Errors" : "wrong");
     std::fflush(stdout);
     ::_exit(wrong != 0);
@@ -275,18 +318,24 @@ int lose_the_target(const char* self) {
 
 int main(int argc, char** argv) {
     const std::string mode = argc > 1 ? argv[1] : "";
-    if (mode == "--other") return static_cast<int>(::sleep(3));
+    if (mode == "--other") return outlast(std::atoi(argv[2]));
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (mode == "exec") std::signal(SIGUSR1, SIG_IGN);  // by which the launcher tells that a process has ended
     if (mode == "exec") return lose_the_target(argv[0]);
     std::vector<const char*> flavours = {"create", "dynamic", "allocate"};
-    if (mode == "reached") flavours.assign(argv + 2, argv + argc);
+    by_nic = mode == "nic";
+    if (by_nic) {
+        // By a thread of the target's provider, which waits for a processor as others do.
+        runs = 20;
+        limit_s = 90;
+    }
+    if (mode == "reached" || by_nic) flavours.assign(argv + 2, argv + argc);
     for (const char* flavour : flavours) {
         if (size > 1) reach_while_it_computes(flavour);
         meet_on_one_word(flavour);
     }
-    attach_and_detach();
+    if (!by_nic) attach_and_detach();
     return report();
 }

@@ -139,7 +139,7 @@ void several(Flavor flavor) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
         for (int k = 0; k < kItems; k++) {
-            const auto item = [&](int n) { return window.at<int64_t>(size_t(8 * n)); };
+            const auto item = [&](int n) { return window.at<int64_t>(8 * size_t(n)); };
             EXPECT(item(k) == int64_t{k + 1} * kRounds * size);
             EXPECT(item(kItems + k) == ((int64_t{1} << size) - 1) << 8 * k);
             EXPECT(item(2 * kItems + k) == 1000 * (size - 1) + kRounds - 1 + k);
@@ -279,8 +279,9 @@ void refusals(Flavor flavor) {
     if (size > 1) all_answer(win, rank, 0, MPI_ERR_RMA_SYNC);
     all_answer(win, -7, 0, MPI_ERR_RANK);
     all_answer(win, size, 0, MPI_ERR_RANK);
-    for (const MPI_Aint at : {MPI_Aint{4}, MPI_Aint{-1}, MPI_Aint{1} << 40, kFar, -kFar})
+    for (const MPI_Aint at : {MPI_Aint{4}, MPI_Aint{1} << (5 * sizeof(MPI_Aint)), kFar})
         all_answer(win, to, at, MPI_ERR_RMA_RANGE);
+    for (const MPI_Aint at : {MPI_Aint{-1}, -kFar}) all_answer(win, to, at, MPI_ERR_DISP);
     EXPECT(MPI_Put(&x, 1, MPI_INT64_T, to, 3, 1, MPI_INT64_T, win) == MPI_ERR_RMA_RANGE);
     EXPECT(MPI_Put_c(&x, MPI_Count{1} << 62, MPI_INT, to, 0, MPI_Count{1} << 62, MPI_INT, win) ==
            MPI_ERR_RMA_RANGE);
@@ -465,6 +466,7 @@ void threads(Flavor flavor) {
     std::vector<std::vector<int64_t>> tickets_of(kThreads);
     MPI_Win_lock_all(0, window.win);
     std::vector<std::thread> all;
+    all.reserve(kThreads);
     for (int t = 0; t < kThreads; t++)
         all.emplace_back([&, t] {
             const int64_t one = 1;
@@ -508,6 +510,7 @@ void first_accesses() {
         MPI_Win_lock_all(0, window.win);
         std::atomic<int> begun = 0;
         std::vector<std::thread> all;
+        all.reserve(kThreads);
         for (int t = 0; t < kThreads; t++)
             all.emplace_back([&] {
                 begun++;
@@ -536,7 +539,10 @@ int main(int argc, char** argv) {
     MPI_Init_thread(&argc, &argv, with_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    // On several hosts.
+    const bool apart = argc > 1 && std::strcmp(argv[1], "apart") == 0;
     for (const Flavor flavor : {Flavor::create, Flavor::allocate, Flavor::shared}) {
+        if (apart && flavor == Flavor::shared) continue;
         sums<int8_t>(flavor, MPI_INT8_T);
         sums<uint16_t>(flavor, MPI_UINT16_T);
         sums<int32_t>(flavor, MPI_INT);

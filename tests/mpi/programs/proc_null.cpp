@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "time_limit.hpp"
 
 namespace {
 
@@ -45,6 +46,14 @@ void messages() {
     ends_as_of_proc_null(request, false, __LINE__);
     MPI_Isendrecv_replace(&v, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &request);
     ends_as_of_proc_null(request, false, __LINE__);
+    // On one side: the other message is sent and received, and the status is that of the receive.
+    MPI_Request sent = MPI_REQUEST_NULL;
+    MPI_Isendrecv_replace(&w, 1, MPI_INT, rank, 4, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &sent);
+    int got = 0;
+    MPI_Isendrecv(&v, 1, MPI_INT, MPI_PROC_NULL, 3, &got, 1, MPI_INT, rank, 4, MPI_COMM_WORLD, &request);
+    EXPECT(MPI_Wait(&request, &status) == MPI_SUCCESS && status.MPI_SOURCE == rank && status.MPI_TAG == 4 && got == 6);
+    ends_as_of_proc_null(sent, false, __LINE__);
+    EXPECT(w == 6);
     EXPECT(MPI_Sendrecv_replace_c(&v, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &status) ==
                MPI_SUCCESS && is_of_proc_null(status));
     int flag = 0;
@@ -270,7 +279,7 @@ void operators() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    ::alarm(kMostSeconds);
+    time_limit::begin(kMostSeconds);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

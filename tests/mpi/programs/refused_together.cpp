@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "time_limit.hpp"
 
 namespace {
 
@@ -125,7 +126,7 @@ void leaders() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    ::alarm(kMostSeconds);  // a rank that waits for ever ends by this
+    time_limit::begin(kMostSeconds);  // a rank that waits for ever ends by this
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -15,13 +15,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/open_files.hpp"
 #include "tests/slowness.hpp"
 
 namespace {
@@ -204,13 +204,13 @@ MPI_Comm shrink(MPI_Comm comm, bool victim) {
 // What this process holds. Of memory what it has allocated: threads of the library begin when they are needed, and
 // their stacks are no growth.
 struct Held {
-    long descriptors = 0;
+    viaduct::tests::OpenFiles descriptors;
     long kilobytes = 0;
 };
 
 Held held() {
     Held now;
-    for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) now.descriptors++;
+    now.descriptors = viaduct::tests::open_files();
     const struct mallinfo2 heap = ::mallinfo2();
     now.kilobytes = long((heap.uordblks + heap.hblkhd) / 1024);
     return now;
@@ -328,7 +328,12 @@ int main(int argc, char** argv) {
     }
     const Held last = held();
     if (listener) listener->end();
-    EXPECT(last.descriptors <= first.descriptors);
+    EXPECT(last.descriptors.size() <= first.descriptors.size());
+    if (last.descriptors.size() > first.descriptors.size()) {
+        for (const auto& [number, what] : last.descriptors)
+            if (!first.descriptors.contains(number))
+                std::printf("rank %d: descriptor %s is open: %s\n", world_rank, number.c_str(), what.c_str());
+    }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // those keep what is freed
     if (last.kilobytes > first.kilobytes + kMostGrowth)
         std::printf("rank %d: heap %ld to %ld KiB\n", world_rank, first.kilobytes, last.kilobytes);
@@ -347,8 +352,8 @@ int main(int argc, char** argv) {
     if (rank_of(comm) == 0) {
         std::printf("%s: %d rounds, %d of %d left, known after %.3f s, ", part.c_str(), done, size_of(comm), before,
                     silence);
-        std::printf("descriptors %ld to %ld, heap %ld to %ld KiB\n%s\n", first.descriptors, last.descriptors,
-                    first.kilobytes, last.kilobytes, all == 0 ? "No Errors" : "Errors");
+        std::printf("descriptors %zu to %zu, heap %ld to %ld KiB\n%s\n", first.descriptors.size(),
+                    last.descriptors.size(), first.kilobytes, last.kilobytes, all == 0 ? "No Errors" : "Errors");
         std::fflush(stdout);
     }
     MPI_Comm_free(&comm);

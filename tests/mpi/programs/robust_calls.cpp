@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What each call of a job of four processes gives when one has died, by name; and processes that are stopped, which
-// are slow and not lost. usage: robust_calls calls | stopped [SECONDS]
+// What each call of a job of four processes gives when one has died, by name; processes that are stopped, which are
+// slow and not lost; one that becomes another program, which is lost; and processes whose main() ends by
+// pthread_exit(), which end with their last thread.
+// usage: robust_calls calls | executed | main-ends | stopped [SECONDS]
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/mpi/programs/check.hpp"
+#include "tests/slowness.hpp"
 
 namespace {
 
@@ -20,7 +26,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kProcesses = 4;
 constexpr int kVictim = 3;
 constexpr int kLeft = kProcesses - 1;
-constexpr unsigned kLongest = 100;  // seconds until one that waits for ever ends
+constexpr const char* kOther = "--other";
+constexpr std::chrono::seconds kSoon(20);  // and not when the other program ends
+constexpr unsigned kLongest = 100;         // seconds until one that waits for ever ends
 
 int rank;
 
@@ -45,6 +53,18 @@ int receive_from(int source, int tag, MPI_Comm comm) {
     return MPI_Recv(&word, 1, MPI_INT, source, tag, comm, MPI_STATUS_IGNORE);
 }
 
+// For one that is about to stop or to end. That it has left a barrier does not mean that the others have: they may
+// still need messages which it has not sent on. Once they have left, they say so.
+void let_go(int which, MPI_Comm comm) {
+    constexpr int kTag = 11;
+    if (rank != which) {
+        EXPECT(MPI_Send(&rank, 1, MPI_INT, which, kTag, comm) == MPI_SUCCESS);
+        return;
+    }
+    for (int other = 0; other < kProcesses; other++)
+        if (other != which) EXPECT(receive_from(other, kTag, comm) == MPI_SUCCESS);
+}
+
 // Bits that all have, whatever they acknowledge.
 int agree(MPI_Comm comm) {
     int flags = 0xff ^ 1 << rank;
@@ -59,11 +79,13 @@ void acknowledge(MPI_Comm comm) { EXPECT(MPIX_Comm_failure_ack(comm) == MPI_SUCC
 
 // A receive that was posted before the death, one that comes later, one from anywhere; collective calls; those left.
 void calls_after_a_death(MPI_Comm comm) {
-    MPI_Request anywhere;
-    int word = -1;
+    MPI_Request anywhere, untold;
+    int word = -1, other = -1;
     EXPECT(agree(comm) == MPI_SUCCESS);
     EXPECT(MPI_Irecv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 5, comm, &anywhere) == MPI_SUCCESS);
+    EXPECT(MPI_Irecv(&other, 1, MPI_INT, MPI_ANY_SOURCE, 6, comm, &untold) == MPI_SUCCESS);
     EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+    let_go(kVictim, comm);
     if (rank == kVictim) {
         pause_for(100);
         die();
@@ -85,11 +107,13 @@ void calls_after_a_death(MPI_Comm comm) {
 
     // Messages among those that are left go on; collective calls do not.
     EXPECT(MPI_Send(&rank, 1, MPI_INT, (rank + 1) % kLeft, 5, comm) == MPI_SUCCESS);
+    EXPECT(MPI_Send(&rank, 1, MPI_INT, (rank + 1) % kLeft, 6, comm) == MPI_SUCCESS);
+    // What ended because of the death, told or not, is told no more once it is acknowledged.
     MPI_Status status;
-    int error = MPI_Wait(&anywhere, &status);
-    if (error == MPIX_ERR_PROC_FAILED_PENDING) error = MPI_Wait(&anywhere, &status);  // of before the acknowledgement
-    EXPECT(error == MPI_SUCCESS);
+    EXPECT(MPI_Wait(&anywhere, &status) == MPI_SUCCESS);
     EXPECT(status.MPI_SOURCE == (rank + kLeft - 1) % kLeft && word == status.MPI_SOURCE);
+    EXPECT(MPI_Wait(&untold, &status) == MPI_SUCCESS);
+    EXPECT(status.MPI_SOURCE == (rank + kLeft - 1) % kLeft && other == status.MPI_SOURCE);
     EXPECT(MPI_Barrier(comm) == MPIX_ERR_PROC_FAILED);
     EXPECT(agree(comm) == MPI_SUCCESS);  // all have come so far
 }
@@ -149,6 +173,7 @@ MPI_Comm stopped(MPI_Comm comm, int seconds) {
     constexpr int kStopped = 1;
     EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
     auto begun = Clock::now();
+    let_go(kStopped, comm);
     if (rank == kStopped) stop_for(seconds);
     work_of_all(comm, kProcesses);
     EXPECT(Clock::now() - begun > std::chrono::seconds(seconds) / 2);
@@ -156,6 +181,8 @@ MPI_Comm stopped(MPI_Comm comm, int seconds) {
 
     EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
     begun = Clock::now();
+    let_go(kVictim, comm);
+    let_go(kStopped, comm);
     if (rank == kStopped) stop_for(seconds);
     if (rank == kVictim) {
         pause_for(500);
@@ -170,18 +197,78 @@ MPI_Comm stopped(MPI_Comm comm, int seconds) {
     return left;
 }
 
+bool is_other(int process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
+    return std::string(std::istreambuf_iterator<char>(file), {}).find(kOther) != std::string::npos;
+}
+
+// A dynamic window, with a word of the victim attached and nothing read of its list yet. All may access it.
+MPI_Win attached_word(MPI_Comm comm, MPI_Aint* address) {
+    static long word = 0;
+    MPI_Win window = MPI_WIN_NULL;
+    EXPECT(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &window) == MPI_SUCCESS);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    if (rank == kVictim) {
+        EXPECT(MPI_Win_attach(window, &word, sizeof word) == MPI_SUCCESS);
+        MPI_Get_address(&word, address);
+    }
+    EXPECT(MPI_Bcast(address, 1, MPI_AINT, kVictim, comm) == MPI_SUCCESS);
+    if (rank != kVictim) EXPECT(MPI_Win_lock_all(MPI_MODE_NOCHECK, window) == MPI_SUCCESS);
+    return window;
+}
+
+// The first call after the change, so that the operation itself meets it.
+void get_of_other(MPI_Win window, MPI_Aint address) {
+    long word = 0;
+    int code = MPI_Get(&word, 1, MPI_LONG, kVictim, address, 1, MPI_LONG, window);
+    if (code == MPI_SUCCESS) code = MPI_Win_flush(kVictim, window);
+    EXPECT(code == MPIX_ERR_PROC_FAILED);
+    (void)MPI_Win_unlock_all(window);
+    (void)MPI_Win_free(&window);
+}
+
+// The process goes on as a program that knows nothing of the job, and is ended when all the others have been told.
+MPI_Comm executed(MPI_Comm comm, const char* self) {
+    int process = ::getpid();
+    EXPECT(MPI_Bcast(&process, 1, MPI_INT, kVictim, comm) == MPI_SUCCESS);
+    MPI_Aint address = 0;
+    const MPI_Win window = attached_word(comm, &address);
+    EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+    let_go(kVictim, comm);
+    if (rank == kVictim) {
+        ::execl(self, self, kOther, nullptr);
+        ::_exit(3);
+    }
+    while (!is_other(process)) pause_for(1);
+    const auto begun = Clock::now();
+    get_of_other(window, address);
+    EXPECT(receive_from(kVictim, 1, comm) == MPIX_ERR_PROC_FAILED);
+    const auto took = Clock::now() - begun;
+    EXPECT(took <= viaduct::tests::slowed<Clock::duration>(kSoon, took));
+    MPI_Comm left = shrink(comm);
+    if (rank == 0) ::kill(process, SIGKILL);
+    return left;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool stops = argc > 1 && std::string(argv[1]) == "stopped";
+    const std::string what = argc > 1 ? argv[1] : "calls";
+    while (what == kOther) ::pause();  // the alarm of the program before goes on
     const int seconds = argc > 2 ? std::atoi(argv[2]) : 10;
     MPI_Init(&argc, &argv);
     ::alarm(kLongest);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (what == "main-ends") {
+        work_of_all(MPI_COMM_WORLD, kProcesses);
+        ::pthread_exit(nullptr);
+    }
     MPI_Comm comm;
     EXPECT(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
-    MPI_Comm left = stops ? stopped(comm, seconds) : calls(comm);
+    MPI_Comm left = what == "stopped"    ? stopped(comm, seconds)
+                    : what == "executed" ? executed(comm, argv[0])
+                                         : calls(comm);
     int all = 0;
     MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, left);
     if (rank == 0 && all == 0) std::puts("No Errors");

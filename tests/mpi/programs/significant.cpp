@@ -5,6 +5,7 @@
 // run in all forms: blocking, non-blocking, persistent with three starts; with counts of int and of 64 bits.
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -101,7 +102,7 @@ struct Lists {
         counts.assign(counts.size(), Count(1) << 28);
         items.assign(items.size(), Offset(1) << 28);
         bytes.assign(bytes.size(), Offset(1) << 28);
-        addresses.assign(addresses.size(), MPI_Aint(1) << 60);
+        addresses.assign(addresses.size(), std::numeric_limits<MPI_Aint>::max() / 8 + 1);
         types.assign(types.size(), kNoType);
         counts.clear(), items.clear(), bytes.clear(), addresses.clear(), types.clear();
     }

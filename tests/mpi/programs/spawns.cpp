@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes that start others, and names of ports. Arguments: what to do. A started process is told what to do by its
 // arguments, too.
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,16 +11,9 @@
 #include <vector>
 
 #include "check.hpp"
+#include "tests/open_files.hpp"
 
 namespace {
-
-int open_files() {
-    int count = 0;
-    DIR* folder = ::opendir("/proc/self/fd");
-    while (::readdir(folder) != nullptr) count++;
-    ::closedir(folder);
-    return count;
-}
 
 // The sum of all ranks of the other side.
 void expect_sum(MPI_Comm inter, int others) {
@@ -71,7 +63,7 @@ void start_some(char* program, int others, int rounds) {
     EXPECT(parents == MPI_COMM_NULL);
     char kind[] = "child", first[] = "two words", second[] = "a=b";
     char* arguments[] = {kind, first, second, nullptr};
-    int open_before = 0;
+    viaduct::tests::OpenFiles open_before;
     for (int round = 0; round < rounds; round++) {
         MPI_Comm inter;
         std::vector<int> codes(size_t(others), -1);
@@ -89,8 +81,8 @@ void start_some(char* program, int others, int rounds) {
         }
         expect_sum(inter, others);
         MPI_Comm_disconnect(&inter);
-        if (round == 0) open_before = open_files();
-        EXPECT(open_files() == open_before);  // nothing is left
+        if (round == 0) open_before = viaduct::tests::open_files();
+        EXPECT(viaduct::tests::open_files().size() == open_before.size());  // nothing is left
     }
 }
 

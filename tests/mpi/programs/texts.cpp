@@ -84,7 +84,18 @@ void of_messages(int rank, int size) {
     MPI_Request list[2] = {MPI_REQUEST_NULL, ended};
     MISTAKE(MPI_Waitall(2, list, MPI_STATUSES_IGNORE), MPI_ERR_REQUEST, {"MPI_Waitall(count=2", "[1]: 0x"});
     MISTAKE(MPI_Probe(size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_ERR_RANK, {"MPI_Probe(", range});
-    MISTAKE(MPI_Bsend(x, 4, MPI_INT, rank, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER, {"MPI_Bsend("});
+    MISTAKE(MPI_Bsend(x, 4, MPI_INT, rank, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+            {"MPI_Bsend(", "No buffer is attached: MPI_Buffer_attach one first"});
+    char room[MPI_BSEND_OVERHEAD + 8];
+    MPI_Buffer_attach(room, sizeof room);
+    MISTAKE(MPI_Bsend(x, 4, MPI_INT, rank, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER,
+            {"MPI_Bsend(", "the message needs " + std::to_string(MPI_BSEND_OVERHEAD + 4 * sizeof(int)) + " bytes",
+             "0 of " + std::to_string(sizeof room) + " are in use"});
+    MISTAKE(MPI_Buffer_attach(room, sizeof room), MPI_ERR_BUFFER, {"MPI_Buffer_attach(", "is attached already"});
+    void* given = nullptr;
+    int bytes = 0;
+    MPI_Buffer_detach(&given, &bytes);
+    MISTAKE(MPI_Init(nullptr, nullptr), MPI_ERR_OTHER, {"MPI_Init(", "MPI was initialised before"});
 }
 
 void of_truncation(int rank) {
@@ -170,6 +181,7 @@ void of_objects(int size) {
     MISTAKE(MPI_Put(words, 1, MPI_INT, size, 0, 1, MPI_INT, win), MPI_ERR_RANK,
             {"Invalid rank has value " + std::to_string(size)});
     MISTAKE(MPI_Put(words, 1, MPI_INT, 0, 4, 1, MPI_INT, win), MPI_ERR_RMA_RANGE, {"Displacement 4", "outside"});
+    MISTAKE(MPI_Put(words, 1, MPI_INT, 0, -1, 1, MPI_INT, win), MPI_ERR_DISP, {"Displacement -1", "negative"});
     MPI_Win_fence(0, win);
     MPI_Win_free(&win);
     MPI_File file = MPI_FILE_NULL;

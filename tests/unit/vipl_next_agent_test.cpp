@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// An agent that ends, and the next one: which NICs it is told of, and that it is watched from its beginning.
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "core/agent/mail.hpp"
+#include "core/clock/clock.hpp"
+#include "tests/slowness.hpp"
+#include "viaduct/kagent.hpp"
+#include "vipl_nic_testing.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// An agent that ends between the opening of a NIC there and the entry into the list from which a new one
+// learns: the NIC of this End is taken off the list while that happens.
+TEST(NicOpenTest, ANewAgentLearnsOfANicThatItsPredecessorHasJustOpened) {
+    End end;
+    Nic& nic = inside(end.nic);
+    AgentLink& link = nic.library->link;
+    const uint64_t epoch = link.epoch();
+    const auto known = [&] {
+        kagent::Lease none;
+        none.context_id = nic.context_id;
+        Mail answer;
+        return link.call(Mail::of(kagent::Type::kLease, none), &answer, now_ns() + 10'000'000'000) == Status::ok;
+    };
+    ASSERT_TRUE(known());
+    nic.library->remove_open(&nic);
+    ASSERT_EQ(::kill(static_cast<pid_t>(link.welcome().agent_pid), SIGKILL), 0);
+    while (link.epoch() == epoch) ASSERT_EQ(link.connect(), Status::ok) << link.last_error();
+    nic.library->add_open(&nic);
+    ASSERT_FALSE(known());
+
+    EXPECT_EQ(assure_known(nic, epoch, kNever), Status::ok);
+    EXPECT_TRUE(known());
+    EXPECT_EQ(assure_known(nic, epoch, kNever), Status::ok) << "a second time does no harm";
+    EXPECT_TRUE(known());
+}
+
+// While it lasts, the threads of this process share one processor.
+class OneProcessor {
+public:
+    OneProcessor() {
+        ::sched_getaffinity(0, sizeof before_, &before_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(::sched_getcpu(), &one);
+        apply(one);
+    }
+    ~OneProcessor() { apply(before_); }
+
+private:
+    static void apply(const cpu_set_t& set) {
+        for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task"))
+            ::sched_setaffinity(std::atoi(thread.path().filename().c_str()), sizeof set, &set);
+    }
+    cpu_set_t before_;
+};
+
+// Operations of a NIC among which the one that is asked for while the process tells a new agent what it owns makes its
+// thread give way to all others from then on: what it wakes runs before it goes on.
+struct GivesWayFromThen {
+    static inline const DataOps* real;
+    static inline DataOps ops;
+    static inline std::unique_ptr<OneProcessor> shared;
+
+    static void put_under(Nic& nic) {
+        real = nic.ops;
+        ops = *real;
+        ops.describe = [](NicContext* context, Mail* mail) {
+            shared = std::make_unique<OneProcessor>();
+            const sched_param none{};
+            ::sched_setscheduler(0, SCHED_IDLE, &none);
+            return real->describe(context, mail);
+        };
+        nic.ops = &ops;
+    }
+};
+
+// The event thread sees the end of an agent that no other thread looks at: at once, not when it looks by itself, a
+// second later. The shortest of several times is no matter of how busy the machine is.
+TEST(NextAgentTest, IsWatchedFromItsBeginning) {
+    const End end;
+    Nic& nic = inside(end.nic);
+    AgentLink& link = nic.library->link;
+    GivesWayFromThen::put_under(nic);
+    const auto kill_agent = [&link] { ::kill(static_cast<pid_t>(link.welcome().agent_pid), SIGKILL); };
+    const auto lost = [&link] { return link.socket() < 0; };
+    int64_t shortest = INT64_MAX;
+    kill_agent();
+    for (int round = 0; round < 4; ++round) {
+        ASSERT_TRUE(tests::within(std::chrono::seconds(10), lost));
+        std::thread([&link] { EXPECT_EQ(link.connect(), Status::ok) << link.last_error(); }).join();
+        GivesWayFromThen::shared.reset();
+        const int64_t begun = now_ns();
+        kill_agent();
+        ASSERT_TRUE(tests::within(std::chrono::seconds(10), lost));
+        shortest = std::min(shortest, now_ns() - begun);
+    }
+    EXPECT_LT(shortest, 700'000'000);
+}
+
+}  // namespace
+}  // namespace viaduct::vipl
