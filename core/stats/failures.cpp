@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "core/stats/failures.hpp"
 
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,17 +23,36 @@ namespace {
 FailureRing before_the_segment;
 std::atomic<FailureRing*> ring{&before_the_segment};
 
-// A thread that dies inside, or a signal handler that interrupts one, must not stop others: after so many looks a
-// record is given up.
-constexpr uint32_t kLooks = 10'000;
+// A thread that holds the ring may have lost its processor: it gets one again in less than this time.
+constexpr int64_t kLongestHold = 250'000'000;
+constexpr uint32_t kLooksWithoutPause = 100;
+constexpr timespec kPause{0, 50'000};
 
+bool has_ended(uint32_t thread) { return ::syscall(SYS_tgkill, ::getpid(), thread, 0) != 0 && errno == ESRCH; }
+
+// A signal handler that has interrupted the holder does not wait for its own thread. A thread that has ended inside
+// holds nothing; in a forked child, that is each other thread of the parent.
 class Hold {
 public:
     explicit Hold(FailureRing& r) : ring_(r) {
-        for (uint32_t look = 0; look < kLooks && !held_; ++look) {
-            held_ = ring_.busy.exchange(1, std::memory_order_acquire) == 0;
-            if (!held_) cpu_pause();
+        const int saved_errno = errno;
+        const auto self = static_cast<uint32_t>(::gettid());
+        int64_t end = 0;
+        for (uint32_t look = 0; !held_; ++look) {
+            uint32_t holder = 0;
+            held_ = take_from(&holder, self);
+            if (held_ || holder == self) break;
+            if (look < kLooksWithoutPause) {
+                cpu_pause();
+                continue;
+            }
+            held_ = has_ended(holder) && take_from(&holder, self);
+            if (held_) break;
+            if (end == 0) end = now_ns() + kLongestHold;
+            if (now_ns() >= end) break;
+            ::nanosleep(&kPause, nullptr);
         }
+        errno = saved_errno;
     }
     ~Hold() {
         if (held_) ring_.busy.store(0, std::memory_order_release);
@@ -41,8 +62,13 @@ public:
     explicit operator bool() const { return held_; }
 
 private:
+    bool take_from(uint32_t* holder, uint32_t self) {
+        return ring_.busy.compare_exchange_strong(*holder, self, std::memory_order_acquire);
+    }
+
     FailureRing& ring_;
     bool held_ = false;
+    const CancellationHeldOff whole_;
 };
 
 template <size_t size>

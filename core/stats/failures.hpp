@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The ring of failure records of a process: why a call failed, a descriptor completed in error, a connection broke. It
 // lies in the statistics segment (layout.hpp), where vipstat and the agent read it. Written on failing paths only, by
-// any thread, without an allocation and without waiting.
+// any thread, without an allocation; a thread waits while another one holds the ring, 250 ms at most.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ inline constexpr uint32_t kFailureRecords = 32;
 
 struct FailureRing {
     std::atomic<uint64_t> written;  // records so far
-    std::atomic<uint32_t> busy;     // a thread writes
+    std::atomic<uint32_t> busy;     // the thread (gettid) that holds the ring; 0: none
     uint32_t reserved;
     FailureRecord records[kFailureRecords];
 };

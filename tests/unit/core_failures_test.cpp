@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The ring of failure records: what is kept, what counts as a repetition, how a line looks, names of codes.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "core/stats/failures.hpp"
 #include "core/text/code_names.hpp"
@@ -79,6 +83,56 @@ TEST_F(Failures, WhatWasKeptBeforeTheSegmentMovesIntoIt) {
     EXPECT_STREQ(ring->records[1].text, "late");
     reset_failures();
     EXPECT_EQ(line_of(object(1)), "");
+}
+
+// A ring in the segment's place, which a test can hold as a thread would.
+class HeldFailures : public Failures {
+protected:
+    void SetUp() override {
+        Failures::SetUp();
+        move_failures(ring.get());
+    }
+    // Holds the ring until the other thread has looked for a while.
+    template <class Work>
+    void hold_meanwhile(Work&& work) {
+        std::atomic<bool> begun = false;
+        ring->busy = static_cast<uint32_t>(::gettid());
+        std::thread other([&] {
+            begun = true;
+            work();
+        });
+        while (!begun) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ring->busy = 0;
+        other.join();
+    }
+    const std::unique_ptr<FailureRing> ring = std::make_unique<FailureRing>();
+};
+
+TEST_F(HeldFailures, AWriterWaitsForTheHolder) {
+    hold_meanwhile([] { fail(object(1), "kept"); });
+    EXPECT_EQ(line_of(object(1)), "VipPostSend: VIP_INVALID_PARAMETER: kept; cure: none");
+}
+
+TEST_F(HeldFailures, AReaderWaitsForTheHolder) {
+    fail(object(1), "kept");
+    std::string line;
+    hold_meanwhile([&line] { line = line_of(object(1)); });
+    EXPECT_EQ(line, "VipPostSend: VIP_INVALID_PARAMETER: kept; cure: none");
+}
+
+TEST_F(HeldFailures, AThreadDoesNotWaitForItself) {
+    ring->busy = static_cast<uint32_t>(::gettid());
+    fail(object(1), "in a signal handler");
+    EXPECT_EQ(ring->written, 0u);
+    EXPECT_EQ(ring->busy, static_cast<uint32_t>(::gettid()));
+}
+
+TEST_F(HeldFailures, AThreadThatHasEndedHoldsNothing) {
+    std::thread([this] { ring->busy = static_cast<uint32_t>(::gettid()); }).join();
+    fail(object(1), "kept");
+    EXPECT_EQ(line_of(object(1)), "VipPostSend: VIP_INVALID_PARAMETER: kept; cure: none");
+    EXPECT_EQ(ring->busy, 0u);
 }
 
 TEST(CodeNames, OfEveryCodeAndNoOther) {
