@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What every protocol module must do, run unchanged over each of them by name: `adi_module_test via
-// [case...]`.
+// [case...]`. TEST_ROWS may name cases as well.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "cases.hpp"
+#include "tests/report/rows.hpp"
 
 namespace viaduct::adi_test {
 
@@ -60,15 +63,23 @@ int main(int argc, char** argv) {
     // The transports that are built with the tests lie beside this program.
     const auto transports = std::filesystem::canonical("/proc/self/exe").parent_path() / "transports";
     ::setenv("CMPI_TRANSPORTS", transports.c_str(), 0);
-    int bad = 0;
-    int run_count = 0;
+    std::vector<const Case*> cases;
+    std::vector<std::string> names;
     for (const Case& c : all) {
         bool wanted = argc == 2;
         for (int i = 2; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], c.name) == 0;
         if (!wanted || !is_for(c, module)) continue;
-        ++run_count;
-        bad += run(c);
+        cases.push_back(&c);
+        names.emplace_back(c.name);
     }
-    if (run_count == 0) std::fprintf(stderr, "no such case\n");
-    return bad == 0 && run_count != 0 ? 0 : 1;
+    if (cases.empty()) std::fprintf(stderr, "no such case\n");
+    const auto chosen = viaduct::tests::chosen_rows(names);
+    if (cases.empty() || !chosen) return 1;
+    std::vector<std::string> failed;
+    for (const Case* c : cases) {
+        if (std::find(chosen->begin(), chosen->end(), c->name) == chosen->end()) continue;
+        if (run(*c) != 0) failed.emplace_back(c->name);
+    }
+    viaduct::tests::report_failed_rows(failed);
+    return failed.empty() ? 0 : 1;
 }

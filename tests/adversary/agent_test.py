@@ -15,6 +15,9 @@ import time
 
 import users
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from report import rows  # noqa: E402
+
 SLOWER = 1.5  # seconds that the 95th of a hundred calls may take beyond ten times what it takes without a flood
 MOST_THREADS = 20
 MOST_MEMORY = 96 * 1024  # KiB beyond what it was
@@ -176,10 +179,11 @@ def main():
     options = parser.parse_args()
     if os.geteuid() != 0:
         users.skip("needs root, to be three users")
+    chosen = rows.chosen(flood.__name__ for flood in FLOODS if options.only in flood.__name__)
     folder = users.everybodys_copy(options.build)
     users.raise_files()
     agent = None
-    failed = False
+    failed = []
     try:
         shutil.copy(os.path.join(options.build, "tests/adversary/adversary_agent_open"), folder)
         agent = users.Agent(folder)
@@ -187,19 +191,20 @@ def main():
         quiet = users.slowest_of_twenty(opens(folder, agent, min(options.seconds, 2)))
         print("%-24s 95 of 100 within %.1f ms" % ("alone", quiet * 1e3), flush=True)
         for flood in FLOODS:
-            if options.only not in flood.__name__:
+            if flood.__name__ not in chosen:
                 continue
             try:
                 judge(folder, agent, flood, quiet, options.seconds)
             except users.Failure as failure:
                 print("FAILED: %s" % failure, flush=True)
-                failed = True
+                failed.append(flood.__name__)
     finally:
         if agent is not None:
             agent.end()
             agent.log.seek(0)
             sys.stdout.write(agent.log.read(2000))
         shutil.rmtree(folder, ignore_errors=True)
+    rows.report(failed)
     return 1 if failed else 0
 
 

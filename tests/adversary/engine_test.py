@@ -17,6 +17,9 @@ import time
 
 import users
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from report import rows  # noqa: E402
+
 SLOWER = 1.5  # seconds, beyond ten times what it takes without a flood
 MOST_FILES = 2000  # of the engine process, while it is handed 253 at a time
 MAGIC, VERSION, WELCOMED = 0x54494732, 3, 0  # providers/acenic/daemon/protocol.hpp
@@ -69,6 +72,9 @@ def hand_over_what_lingers(ready, name, port):
             time.sleep(0.2)
 
 
+FLOODS = (users.be_silent, take_all_places, hand_over_what_lingers)
+
+
 def is_harmless(flood, name, port, engine, seconds, quiet, *more):
     try:
         with users.attacker(flood, name, *more):
@@ -99,6 +105,7 @@ def main():
         users.skip("needs root, to be three users")
     if not os.path.exists(program):
         users.skip("the provider acenic is not built")
+    chosen = rows.chosen([flood.__name__ for flood in FLOODS] + [users.hand_over_what_hangs.__name__])
     users.raise_files()
     folder = tempfile.mkdtemp(prefix="acenic-")
     name = address()
@@ -106,7 +113,13 @@ def main():
     with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
         engine = subprocess.Popen([program, "--port", port, "--socket", "@" + name[1:], "--linger-ms", "-1", "--foreground"],
                                   stdout=log, stderr=log)
-        failed = False
+        run, failed = [], []
+
+        def judge(flood, *more):
+            run.append(flood.__name__)
+            if not is_harmless(flood, name, port, engine.pid, options.seconds, quiet, *more):
+                failed.append(flood.__name__)
+
         try:
             def listens():
                 with contextlib.suppress(OSError, users.Failure):
@@ -117,16 +130,20 @@ def main():
                 users.skip("no engine process over memif here: " + log.read()[-300:])
             quiet = users.slowest_of_twenty(users.welcomes(lambda: welcome(name, port), 1))
             print("%-24s 95 of 100 within %.1f ms" % ("alone", quiet * 1e3), flush=True)
-            for flood in (users.be_silent, take_all_places, hand_over_what_lingers):
-                failed |= not is_harmless(flood, name, port, engine.pid, options.seconds, quiet, port)
-            with users.file_that_hangs() as path:
-                if path is not None:
-                    failed |= not is_harmless(users.hand_over_what_hangs, name, port, engine.pid, options.seconds, quiet, path,
-                                              hello(port))
+            for flood in FLOODS:
+                if flood.__name__ in chosen:
+                    judge(flood, port)
+            if users.hand_over_what_hangs.__name__ in chosen:
+                with users.file_that_hangs() as path:
+                    if path is not None:
+                        judge(users.hand_over_what_hangs, path, hello(port))
         finally:
             engine.kill()
             engine.wait()
             shutil.rmtree(folder, ignore_errors=True)
+    if not run:
+        users.skip("no FUSE here")
+    rows.report(failed)
     return 1 if failed else 0
 
 

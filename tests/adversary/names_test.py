@@ -14,6 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from report import rows  # noqa: E402
 from slowness import slowness  # noqa: E402
 
 ATTACKER, VICTIM = 4242, 4343
@@ -211,13 +212,15 @@ class Test:
         time.sleep(3)
 
     def run(self):
+        ways = {how: lambda how=how: self.round(how) for how in ("listens", "bound", "full", "connected")}
+        ways.update({part.__name__: part for part in (self.stale, self.folder_taken, self.folder_given_back, self.environments)})
+        failed = []
         try:
-            for how in ("listens", "bound", "full", "connected"):
-                self.round(how)
-            self.stale()
-            self.folder_taken()
-            self.folder_given_back()
-            self.environments()
+            for name in rows.chosen(ways):
+                before = len(self.failures)
+                ways[name]()
+                if len(self.failures) > before:
+                    failed.append(name)
         finally:
             shutil.rmtree(self.folder)
             shutil.rmtree(RUNTIME, ignore_errors=True)
@@ -225,7 +228,8 @@ class Test:
                 path = os.path.join("/tmp", entry)
                 if entry.startswith(f"viaduct-{VICTIM}-") and os.lstat(path).st_uid == VICTIM:
                     shutil.rmtree(path)
-        return 1 if self.failures else 0
+        rows.report(failed)
+        return 1 if failed else 0
 
 
 def main():

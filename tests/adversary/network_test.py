@@ -21,6 +21,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, end, kind_of, outcome, run  # noqa: E402
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from report import rows  # noqa: E402
+
 ETHERTYPE, ALL = 0x88B5, 3  # what comes to a port of a bridge is shown to sockets for all types only
 VERSION, HEADER = 2, 40
 SEND, RESET, DISCONNECT, DISCONNECTED, KEEP_ALIVE, ACKNOWLEDGE = 32, 18, 16, 17, 19, 20
@@ -312,7 +315,7 @@ class Pair:
 def check_time(what, calm, attacked):
     if attacked > 20 * calm + 5000:
         raise Failure("%s: half of the messages take more than %.0f us, and %.0f us without an attack" % (what, attacked, calm))
-    print("%-44s good, round trip %.0f us, calm %.0f us" % (what, attacked, calm), flush=True)
+    print("%-60s good, round trip %.0f us, calm %.0f us" % (what, attacked, calm), flush=True)
 
 
 def sniff(hosts, most, seconds=60.0):
@@ -338,7 +341,7 @@ def under(hosts, pair, name, calm, attacks, seconds):
             if kind == "replay":
                 what["seen"] = seen
             told.append(said(hosts.script(hosts.names[2], "--attack", dict(what, attack=kind))))
-        check_time("%s, %s" % (name, pair.level), calm, pair.result(client, name))
+        check_time(name, calm, pair.result(client, name))
         return told
     finally:
         end([client])
@@ -357,31 +360,52 @@ def check_scan(shown):
           (shown["answers"], shown["seconds"], alike["known"]), flush=True)
 
 
-def test(build, over):
+def rows_over(over):
+    """(name, whether both hosts have a key, level) of each row."""
+    for keyed, attacks in ((False, "ids are scanned, frames forged"), (True, "with a key, frames seen and sent again")):
+        for level in ("unreliable", "delivery"):
+            yield "%s, %s, %s" % (over, attacks, level), keyed, level
+
+
+def set_key(hosts):
+    key = os.path.join(hosts.folder, "key")
+    with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+        file.write("%032x\n" % random.getrandbits(128))
+    hosts.set("auth_key_file", key)
+
+
+def judge(hosts, program, name, keyed, level):
+    forged = ("forge", "noise") if hosts.provider == "udp" else ("forge",)
+    pair = Pair(hosts, program, level)
+    try:
+        calm = pair.result(pair.ping(0.5), "calm")
+        if keyed:
+            under(hosts, pair, name, calm, ("replay", "forge"), 3.5)
+        elif level == "delivery":
+            told = under(hosts, pair, name, calm, ("scan", *forged), 5.0 + len(forged) - 1)
+            check_scan(told[0])
+        else:
+            under(hosts, pair, name, calm, forged, 2.5 + len(forged) - 1)
+    finally:
+        end([pair.server])
+
+
+def test(build, over, chosen, failed):
+    """Adds the names of the rows that fail to `failed`."""
     program = os.path.join(build, "bin", "vipping")
     with network(over) as hosts:
-        forged = ("forge", "noise") if hosts.provider == "udp" else ("forge",)
-        for level in ("unreliable", "delivery"):
-            pair = Pair(hosts, program, level)
+        has_key = False
+        for name, keyed, level in rows_over(over):
+            if name not in chosen:
+                continue
+            if keyed and not has_key:
+                set_key(hosts)
+                has_key = True
             try:
-                calm = pair.result(pair.ping(0.5), "calm")
-                told = under(hosts, pair, "ids are scanned, frames forged", calm, ("scan", *forged) if level == "delivery" else forged,
-                             (5.0 if level == "delivery" else 2.5) + len(forged) - 1)
-                if level == "delivery":
-                    check_scan(told[0])
-            finally:
-                end([pair.server])
-        key = os.path.join(hosts.folder, "key")
-        with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
-            file.write("%032x\n" % random.getrandbits(128))
-        hosts.set("auth_key_file", key)
-        for level in ("unreliable", "delivery"):
-            pair = Pair(hosts, program, level)
-            try:
-                calm = pair.result(pair.ping(0.5), "calm")
-                under(hosts, pair, "with a key, frames seen and sent again", calm, ("replay", "forge"), 3.5)
-            finally:
-                end([pair.server])
+                judge(hosts, program, name, keyed, level)
+            except Failure as failure:
+                print("FAILED: %s: %s" % (name, failure), flush=True)
+                failed.append(name)
 
 
 def main():
@@ -399,12 +423,16 @@ def main():
         kinds.insert(0, "af_packet")
     else:
         print("over acenic: SKIPPED, it was not built (DPDK)")
+    chosen = rows.chosen(name for over in kinds for name, _, _ in rows_over(over))
+    failed = []
     for over in kinds:
-        print("over " + over, flush=True)
-        code = outcome(lambda over=over: test(os.path.abspath(options.build), over))
+        if not any(name in chosen for name, _, _ in rows_over(over)):
+            continue
+        code = outcome(lambda over=over: test(os.path.abspath(options.build), over, chosen, failed))
         if code != 0:
-            return code
-    return 0
+            return 1 if failed else code
+    rows.report(failed)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

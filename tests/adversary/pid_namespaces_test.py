@@ -11,6 +11,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "environment"))
 from agents import wait_bound  # noqa: E402
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from report.rows import chosen, report  # noqa: E402
+
 SKIPPED = 77
 
 
@@ -24,8 +27,13 @@ def main():
         return SKIPPED
     program = os.path.join(build, "tests/adversary/adversary_namespaces")
     environment = dict(os.environ, VIADUCT_AGENT=f"@viaduct-test-pids-{os.getpid()}", VIADUCT_LOG="warn")
+    pairs = {"both in the same one, the agent in another": ([], []),
+             "one in the first, one in another": ([], apart),
+             "each in its own": (apart, apart)}
+    names = chosen(pairs)
     running = []
     failures = []
+    failed = []
 
     def start(where, *arguments):
         process = subprocess.Popen(where + list(arguments), env=environment, stdout=subprocess.PIPE, text=True)
@@ -41,9 +49,10 @@ def main():
           "--linger-ms", "60000")
     try:
         check("the agent is there", wait_bound(environment["VIADUCT_AGENT"], 30))
-        for name, one, other in (("both in the same one, the agent in another", [], []),
-                                 ("one in the first, one in another", [], apart),
-                                 ("each in its own", apart, apart)):
+        common = len(failures)
+        for name in names:
+            before = len(failures)
+            one, other = pairs[name]
             discriminator = "d" + str(len(running))
             served = start(one, program, "serve", discriminator)
             caller = start(other, program, "watch", discriminator)
@@ -59,10 +68,14 @@ def main():
             # A second is promised; a full machine gets more.
             check(f"{name}: soon", took < 5, f"{took:.2f} s")
             caller.wait(20)
+            if len(failures) > before:
+                failed.append(name)
     finally:
         for process in running:
             process.kill()
             process.wait()
+    if not common:
+        report(failed)
     return 1 if failures else 0
 
 

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../report/googletest_rows.hpp"
 #include "conform.hpp"
 #include "fixture.hpp"
 #include "roles.hpp"
@@ -131,6 +132,10 @@ int main(int argc, char** argv) {
         unlink(line.record.c_str());
     }
     testing::InitGoogleTest(&argc, argv);
+    // A record is of the whole subject: with --record all its cases run, whatever TEST_ROWS names.
+    if (line.record.empty() && !viaduct::tests::choose_cases()) {
+        return 1;
+    }
     if (line.hold) {
         hold_nics();
     }

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from report import rows  # noqa: E402
 from slowness import slowness  # noqa: E402
 
 tool, program = sys.argv[1:3]
@@ -130,23 +131,29 @@ def deadlock(how, protocol, cycle, stuck, waits):
 
 
 WORLD = "MPI_COMM_WORLD"
-for way in ("shm", "via", "tcp"):
-    deadlock("receives", way, [0, 1], [0, 1, 2], {
-        0: {"what": "receive", "peers": [1], "tag": 70, "communicator": WORLD, "transport": way, "one_is_enough": False},
-        1: {"what": "receive", "peers": [0], "tag": 71}, 2: {"peers": [0], "tag": 72}})
-deadlock("ring", "shm", [0, 1, 2], [0, 1, 2], {0: {"what": "send", "peers": [1], "tag": 5, "communicator": WORLD}, 2: {"peers": [0]}})
-deadlock("barrier", "shm", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1], "tag": 9}, 1: {"what": "collective", "tag": None}})
-deadlock("any", "tcp", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1, 2], "tag": -1, "one_is_enough": True,
-                                                  "communicator": "the ring"}})
-deadlock("finalize", "via", [0, 1], [0, 1, 2], {0: {"what": "probe", "peers": [1], "tag": 3}, 1: {"what": "finalize"}})
+# (program's case, protocol, ranks of the circle, stuck ranks, waits)
+DEADLOCKS = [("receives", way, [0, 1], [0, 1, 2], {
+    0: {"what": "receive", "peers": [1], "tag": 70, "communicator": WORLD, "transport": way, "one_is_enough": False},
+    1: {"what": "receive", "peers": [0], "tag": 71}, 2: {"peers": [0], "tag": 72}}) for way in ("shm", "via", "tcp")]
+DEADLOCKS += [
+    ("ring", "shm", [0, 1, 2], [0, 1, 2], {0: {"what": "send", "peers": [1], "tag": 5, "communicator": WORLD}, 2: {"peers": [0]}}),
+    ("barrier", "shm", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1], "tag": 9}, 1: {"what": "collective", "tag": None}}),
+    ("any", "tcp", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1, 2], "tag": -1, "one_is_enough": True,
+                                           "communicator": "the ring"}}),
+    ("finalize", "via", [0, 1], [0, 1, 2], {0: {"what": "probe", "peers": [1], "tag": 3}, 1: {"what": "finalize"}})]
 # Of a word in shared memory nothing tells who will change it.
-for way in ("fence", "lock"):
-    deadlock(way, "shm", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1], "tag": 9}, 1: {"what": "window", "peers": [0, 2],
-                                                                                              "one_is_enough": True}})
+DEADLOCKS += [(how, "shm", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1], "tag": 9},
+                                               1: {"what": "window", "peers": [0, 2], "one_is_enough": True}})
+              for how in ("fence", "lock")]
+
+
+def all_wait(what, ranks):
+    """Whether these ranks of a job wait so. Before that a rank may still be in a wait of the start, or of another call."""
+    return lambda job: all(job["ranks"][rank]["waits"] and wait_of(job, rank)["what"] == what for rank in ranks)
 
 
 def none_while_one_computes(pid):
-    code, job = until(pid, lambda one: all(r["waits"] for r in one["ranks"][1:]))
+    code, job = until(pid, all_wait("collective", range(1, RANKS)))
     expect("ranks that wait for one that computes are in no deadlock",
            code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 1)["what"] == "collective" and not job["ranks"][0]["waits"], job)
     code, out, _ = look("all")
@@ -156,7 +163,7 @@ def none_while_one_computes(pid):
 
 
 def none_while_a_thread_computes(pid):
-    code, job = until(pid, lambda one: all(r["waits"] for r in one["ranks"]))
+    code, job = until(pid, all_wait("receive", range(RANKS)))
     expect("ranks that wait for each other are in no deadlock while a thread of one of them computes",
            code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 0)["what"] == "receive", job)
 
@@ -188,19 +195,35 @@ def none_while_one_is_stopped(sign):
 
 
 def none_while_one_is_late_at_a_fence(pid):
-    code, job = until(pid, lambda one: all(r["waits"] for r in one["ranks"][1:]))
+    code, job = until(pid, all_wait("window", range(1, RANKS)))
     expect("ranks in a fence that wait for one that computes are in no deadlock",
            code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 1)["what"] == "window" and not job["ranks"][0]["waits"], job)
 
 
-in_job("computes", "shm", none_while_one_computes)
-in_job("fence-late", "shm", none_while_one_is_late_at_a_fence)
-with tempfile.TemporaryDirectory() as folder:
-    for way in ("shm", "tcp"):
+def none_while_stopped_over(way):
+    with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, way)
         in_job("stopped", way, none_while_one_is_stopped(file), file, told=2)
-in_job("threads", "shm", none_while_a_thread_computes)
-code, _, errors = look("1" if os.getuid() == 0 else str(os.getpid()))
-expect("a process that is in no job is told", code == 1 and "in no MPI job" in errors, errors)
-expect("a wrong process number is a wrong use", look("12x")[0] == 2 and look("0")[0] == 2)
+
+
+def wrong_numbers():
+    code, _, errors = look("1" if os.getuid() == 0 else str(os.getpid()))
+    expect("a process that is in no job is told", code == 1 and "in no MPI job" in errors, errors)
+    expect("a wrong process number is a wrong use", look("12x")[0] == 2 and look("0")[0] == 2)
+
+
+ROWS = {f"{job[0]} over {job[1]}": lambda job=job: deadlock(*job) for job in DEADLOCKS}
+ROWS["computes over shm"] = lambda: in_job("computes", "shm", none_while_one_computes)
+ROWS["fence-late over shm"] = lambda: in_job("fence-late", "shm", none_while_one_is_late_at_a_fence)
+ROWS["stopped over shm"] = lambda: none_while_stopped_over("shm")
+ROWS["stopped over tcp"] = lambda: none_while_stopped_over("tcp")
+ROWS["threads over shm"] = lambda: in_job("threads", "shm", none_while_a_thread_computes)
+ROWS["wrong numbers"] = wrong_numbers
+failed = []
+for row in rows.chosen(ROWS):
+    earlier = faults
+    ROWS[row]()
+    if faults > earlier:
+        failed.append(row)
+rows.report(failed)
 sys.exit(faults != 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""run.py --build DIR [--kind KIND] [--row PATTERN] [--rounds N] [--jobs N] [--list]: the rows of rows/, several at a time.
-Exits with 77 when every row was skipped."""
+"""run.py --build DIR [--kind KIND] [--row PATTERN] [--rounds N] [--jobs N] [--list]: the rows of rows/, several at a time;
+of these the ones that TEST_ROWS names, one a line. Exits with 77 when every row was skipped."""
 import argparse
 import fnmatch
 import json
@@ -19,6 +19,8 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import one
 import rows
+from report.rows import chosen as chosen_rows
+from report.rows import report as report_failed
 from slowness import slowness
 
 
@@ -128,6 +130,8 @@ def main():
     if not chosen:
         print("no row is called so")
         return 2
+    names = chosen_rows(row.name for row in chosen)
+    chosen = [row for row in chosen if row.name in names]
     tools, slow = Tools(options.build), Slowness()
     counts = {"GOOD": 0, "BAD": 0, "SKIPPED": 0}
     bad = {}
@@ -151,6 +155,7 @@ def main():
           f"{counts['BAD']} bad, {counts['SKIPPED']} skipped; slowness {slow():.1f}")
     for name, times in sorted(bad.items()):
         print(f"BAD {times} of {options.rounds}: {name}")
+    report_failed(sorted(bad))
     if bad:
         return 1
     return 77 if counts["GOOD"] == 0 else 0

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// viaduct_mistakes [--table] [ROW...]: makes the mistakes, all or those named, and compares what is said. --table
-// writes each row as three columns with tabs between them: name, mistake, text.
+// viaduct_mistakes [--table] [ROW...]: makes the mistakes, all or those named, here or in TEST_ROWS, and compares what
+// is said. --table writes each row as three columns with tabs between them: name, mistake, text.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string>
+#include <vector>
 
+#include "../report/rows.hpp"
 #include "rows.hpp"
 
 namespace {
@@ -33,25 +37,36 @@ int main(int argc, char** argv) {
     std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a row that hangs is the one behind the last line
     const bool table = argc > 1 && std::strcmp(argv[1], "--table") == 0;
     const int first = table ? 2 : 1;
-    int red = 0, made = 0;
-    for (const auto& rows : {mistakes::rows_objects(), mistakes::rows_memory(), mistakes::rows_connect(),
+    mistakes::Rows rows;
+    std::vector<std::string> names;
+    for (const auto& part : {mistakes::rows_objects(), mistakes::rows_memory(), mistakes::rows_connect(),
                              mistakes::rows_send(), mistakes::rows_rdma()}) {
-        for (const mistakes::Row& row : rows) {
+        for (const mistakes::Row& row : part) {
             if (!is_wanted(row, argc, argv, first)) continue;
-            std::string text;
-            try {
-                text = row.make();
-            } catch (const std::exception& error) {
-                text = std::string("the row itself failed: ") + error.what();
-            }
-            ++made;
-            if (table) {
-                std::printf("%s\t%s\t%s\n", row.name, row.mistake, text.c_str());
-            } else if (!judge(row, text)) {
-                ++red;
-            }
+            rows.push_back(row);
+            names.emplace_back(row.name);
         }
     }
-    if (!table) std::printf("%d mistakes, %d not told as they should be\n", made, red);
-    return red == 0 && made != 0 ? 0 : 1;
+    const auto chosen = viaduct::tests::chosen_rows(names);
+    if (!chosen) return 1;
+    std::vector<std::string> red;
+    int made = 0;
+    for (const mistakes::Row& row : rows) {
+        if (std::find(chosen->begin(), chosen->end(), row.name) == chosen->end()) continue;
+        std::string text;
+        try {
+            text = row.make();
+        } catch (const std::exception& error) {
+            text = std::string("the row itself failed: ") + error.what();
+        }
+        ++made;
+        if (table) {
+            std::printf("%s\t%s\t%s\n", row.name, row.mistake, text.c_str());
+        } else if (!judge(row, text)) {
+            red.emplace_back(row.name);
+        }
+    }
+    if (!table) std::printf("%d mistakes, %zu not told as they should be\n", made, red.size());
+    viaduct::tests::report_failed_rows(red);
+    return red.empty() && made != 0 ? 0 : 1;
 }

@@ -10,6 +10,7 @@ file is compiled again and nothing is left behind.  First the named tests must p
     DOES NOT APPLY  the text is not in the file, or not once: the table is to be mended
     DOES NOT BUILD  the compiler refuses it
     NO BASE         the tests fail without the change
+TEST_ROWS may name mutants as well, one a line.
 The exit code is 0 when all were killed, 77 when this machine gives no overlays."""
 
 import argparse
@@ -26,8 +27,9 @@ import uuid
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import table  # noqa: E402
+from report import rows  # noqa: E402
 
 SKIPPED = 77
 # A test that does not end is a test that fails: nothing here lasts a quarter of this.
@@ -63,7 +65,8 @@ def chosen(arguments):
         if not 1 <= number <= of:
             sys.exit(f"mutants: --slice {arguments.slice}: from 1/{of} to {of}/{of}")
         mutants = mutants[number - 1 :: of]
-    return mutants
+    names = rows.chosen(m.name for m in mutants)
+    return [m for m in mutants if m.name in names]
 
 
 # ---- inside of the namespace: one mutant ----
@@ -195,6 +198,7 @@ def main():
         return 1 if faults else 0
     scratch = tempfile.mkdtemp(prefix="viaduct-mutants-")
     counts = {}
+    failed = []
     try:
         probe = in_namespace(arguments, "", scratch)
         if probe.returncode != 0:
@@ -207,13 +211,16 @@ def main():
             if not re.fullmatch(r"[A-Za-z ]+", result):
                 result, why = "no answer", ran.stdout + ran.stderr
             counts[result] = counts.get(result, 0) + 1
+            if result not in (KILLED, "skipped"):
+                failed.append(m.name)
             print(f"{result:14} {m.name:34} {time.monotonic() - start:5.0f} s  {why}", flush=True)
             if ran.stderr:
                 print(ran.stderr, flush=True)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     print(", ".join(f"{count} {result}" for result, count in sorted(counts.items())))
-    if set(counts) - {KILLED, "skipped"}:
+    rows.report(failed)
+    if failed:
         return 1
     return 0 if counts.get(KILLED) else SKIPPED
 

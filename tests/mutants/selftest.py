@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Shows that the check of the tables (run.py --check) finds each kind of fault.  Usage: selftest.py"""
+"""Shows that the check of the tables (run.py --check) finds each kind of fault, and that run.py makes the mutants that TEST_ROWS names.
+Usage: selftest.py"""
 
+import argparse
 import dataclasses
 import os
 import sys
@@ -11,6 +13,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
+import run  # noqa: E402
 import table  # noqa: E402
 
 # One that is good, and what is wrong with it then.
@@ -35,6 +38,10 @@ def main():
     if good:
         print("the tables have faults:\n  " + "\n  ".join(good))
         wrong += 1
+    os.environ["TEST_ROWS"] = GOOD.name
+    if run.chosen(argparse.Namespace(quick=False, names=[], slice=None)) != [GOOD]:
+        print(f"TEST_ROWS={GOOD.name} is to choose that mutant")
+        wrong += 1
     whole = table.MUTANTS
     for change, expected in BAD:
         table.MUTANTS = [m for m in whole if m is not GOOD] + [dataclasses.replace(GOOD, **change)]
@@ -50,7 +57,7 @@ def main():
         if table.changed_text(tree, one) != {"a": "one 2 3"}:
             print("both changes of one file are to be made")
             wrong += 1
-    print(f"{len(BAD) + 2} looked at, {wrong} misjudged")
+    print(f"{len(BAD) + 3} looked at, {wrong} misjudged")
     return 1 if wrong else 0
 
 
