@@ -7,7 +7,8 @@ import subprocess
 
 # Words that are scripts, run in a mount namespace in front of the program. ROW is the folder of the row.
 MOUNTS = {
-    "tmp-readonly": "mount --rbind /tmp /tmp; mount -o remount,bind,ro /tmp",
+    # The row's folder stays writable where it lies below /tmp, with the build.
+    "tmp-readonly": "mount --bind $ROW $ROW; mount --rbind /tmp /tmp; mount -o remount,bind,ro /tmp",
     "shm-readonly": "mount -t tmpfs -o ro none /dev/shm",
     "shm-tiny": "mount -t tmpfs -o size=4k none /dev/shm",
     "shm-noexec": "mount -t tmpfs -o noexec,nosuid,nodev none /dev/shm",

@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
-from hosts import Failure, Skipped, UdpNamespaces, end, outcome, run, without_privileges  # noqa: E402
+from hosts import Failure, Skipped, UdpNamespaces, end, outcome, without_privileges  # noqa: E402
 from slowness import slowness  # noqa: E402
 
 TOO_SLOW = 4  # a program that waits so long for a processor may be silent for 650 ms without a cut
@@ -23,8 +23,30 @@ A_PART = 1_000_000  # bytes
 TOLD_WITHIN = 10.0  # 650 ms of silence, and what a busy machine adds
 
 
-def cable(hosts, state):
-    run("ip", "-n", hosts.names[1], "link", "set", "v0", state)
+class Cable:
+    """The second host's end of the cable, switched by one process that is there all the time (cable.py)."""
+
+    def __init__(self, hosts):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cable.py")
+        self.process = hosts.start(1, sys.executable, "-B", script, "v0", stdin=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        end([self.process])
+
+    def tell(self, command):
+        self.process.stdin.write("%s\n" % command)
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise Failure("cable.py ended at \"%s\": %s" % (command, self.process.communicate()[1]))
+        return answer
+
+    def cut(self, seconds):
+        """How long the cable was cut at most."""
+        return float(self.tell(seconds))
 
 
 def received(hosts):
@@ -61,16 +83,7 @@ def under_way(hosts, vipperf, level, count):
     raise Failure(why)
 
 
-def cut(hosts, seconds):
-    """How long the cable was cut at most: what switches it may have to wait itself."""
-    began = time.monotonic()
-    cable(hosts, "down")
-    time.sleep(seconds)
-    cable(hosts, "up")
-    return time.monotonic() - began
-
-
-def try_short(hosts, vipperf, level):
+def try_short(hosts, cable, vipperf, level):
     """None, or why it says nothing that the connection has ended: no cut was as short as it was meant to be."""
     before = received(hosts)
     processes = load(hosts, vipperf, level, 200000)
@@ -79,7 +92,7 @@ def try_short(hosts, vipperf, level):
             time.sleep(0.01)
         cuts, longest = 0, 0.0
         while processes[1].poll() is None and cuts < 5:
-            longest = max(longest, cut(hosts, 0.2))
+            longest = max(longest, cable.cut(0.2))
             cuts += 1
             time.sleep(0.5)
         for process in reversed(processes):
@@ -99,19 +112,19 @@ def try_short(hosts, vipperf, level):
     return None
 
 
-def short(hosts, vipperf, level):
+def short(hosts, cable, vipperf, level):
     for _ in range(TRIES):
-        why = try_short(hosts, vipperf, level)
+        why = try_short(hosts, cable, vipperf, level)
         if why is None:
             return
         print("%-9s once more: %s" % (level, why), flush=True)
     raise Failure("%s: %d times %s" % (level, TRIES, why))
 
 
-def long(hosts, vipperf, level):
+def long(hosts, cable, vipperf, level):
     processes = under_way(hosts, vipperf, level, 10_000_000)
     try:
-        cable(hosts, "down")
+        cable.tell("down")
         began = time.monotonic()
         for process in reversed(processes):
             out, err = process.communicate(timeout=60)
@@ -122,7 +135,7 @@ def long(hosts, vipperf, level):
             raise Failure("%s: the ends heard of the cut after %.1f s" % (level, took))
     finally:
         end(processes)
-        cable(hosts, "up")
+        cable.tell("up")
     processes = load(hosts, vipperf, level, 1000)
     try:
         for process in reversed(processes):
@@ -144,10 +157,10 @@ def main():
     vipperf = os.path.join(os.path.abspath(options.build), "bin", "vipperf")
 
     def run_all():
-        with UdpNamespaces(2) as hosts:
+        with UdpNamespaces(2) as hosts, Cable(hosts) as cable:
             for level in ("delivery", "reception"):
-                short(hosts, vipperf, level)
-                long(hosts, vipperf, level)
+                short(hosts, cable, vipperf, level)
+                long(hosts, cable, vipperf, level)
 
     return outcome(run_all)
 
