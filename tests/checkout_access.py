@@ -19,7 +19,7 @@ def closed_folder(path=CHECKOUT):
 
 
 def give():
-    """For root, and for the processes that it starts from here on: a mount namespace of their own, in which an empty folder that everybody may
+    """For root, and for the processes that it starts from here on: a mount namespace of their own, in which an empty folder that each user may
     enter stands in place of the closed folder, with the checkout at its path. Nothing of it is seen outside. Raises OSError where the system
     refuses it."""
     closed = closed_folder()
