@@ -38,16 +38,13 @@ def outcome(work):
     return 0
 
 
-def let_users_in():
-    """Lets other users enter the checkout, whatever folder it stands in."""
+def as_user(user, words):
+    """The command under which these words run as that user, without any privilege. Root lets other users enter the checkout, whatever folder
+    it stands in."""
     try:
         checkout_access.give()
     except OSError as why:
         raise Skipped("another user cannot enter %s: %s" % (checkout_access.closed_folder(), why)) from why
-
-
-def as_user(user, words):
-    """The command under which these words run as that user, without any privilege."""
     return ["setpriv", "--reuid=%d" % user, "--regid=%d" % user, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all",
             "--no-new-privs", *words]
 
@@ -55,13 +52,12 @@ def as_user(user, words):
 def without_privileges(user):
     """Runs the script once more, as that user in a user namespace of its own, whose root may make network namespaces; its exit code.
     In the host's own namespaces it has no privilege: sockets get the buffers that the system grants to everyone."""
+    inside = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--"]
     try:
-        let_users_in()
+        command = as_user(user, inside) if os.geteuid() == 0 else inside
     except Skipped as why:
         print("SKIPPED: %s" % why)
         return SKIPPED
-    inside = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--"]
-    command = as_user(user, inside) if os.geteuid() == 0 else inside
     for python in (sys.executable, "/usr/bin/python3"):  # the first may be where only root may go
         tried = subprocess.run(command + [python, "-c", ""], capture_output=True, text=True, check=False)
         if tried.returncode == 0:
@@ -274,7 +270,6 @@ class Loopback(Hosts):
         if self.user is not None and not shutil.which("setpriv"):
             raise Skipped("running as another user needs setpriv (package util-linux)")
         if self.user is not None:
-            let_users_in()
             os.chmod(self.folder, 0o777)
         self.write_names((self.address(host, 0), "host" + chr(ord("a") + host)) for host in range(self.count))
         os.chmod(self.hosts, 0o644)
