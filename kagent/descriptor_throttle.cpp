@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
+#include "core/clock/limits.hpp"
+
 namespace viaduct::kagent {
 
 namespace {
 
 constexpr uint64_t kReserve = 8;               // the part of the quota that is kept for new processes
-constexpr int64_t kTimeout = 1'000'000'000;    // of a wait for processes that receive nothing
 constexpr int64_t kBetweenCounts = 1'000'000;  // a count asks the kernel about each session of the user
 
 }  // namespace
@@ -32,7 +33,7 @@ bool DescriptorThrottle::must_wait(uid_t user, int64_t now) {
     Wait& w = wait->second;
     w.left_there = std::min(w.left_there, in_flight);
     const bool begins = !w.waits && in_flight > w.left_there;
-    if (begins || in_flight < w.in_flight) w.until = now + kTimeout;
+    if (begins || in_flight < w.in_flight) w.until = now + limit_ns(TimeLimit::agent_descriptors);
     w.in_flight = in_flight;
     w.counted = now;
     if (now >= w.until) w.left_there = in_flight;

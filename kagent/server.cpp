@@ -16,18 +16,17 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "kagent/service.hpp"
 
 namespace viaduct::kagent {
 
 namespace {
 
-constexpr int64_t kFirstTimeout = 3'000 * kMillisecond;
 constexpr int64_t kLinkPause = 20 * kMillisecond;  // interfaces change in bursts: one look for all of it
 constexpr int64_t kRetry = 50 * kMillisecond;
 constexpr size_t kSilentInAll = 4096;
 constexpr int64_t kServed = kMillisecond;  // then new connections are looked for
-constexpr int64_t kFlushTimeout = 500 * kMillisecond;
 
 epoll_data_t data_of(uint64_t number) {
     epoll_data_t data{};
@@ -126,7 +125,7 @@ void Server::note_keepers(int64_t now) {
 
 // The process that started the agent needs a moment to connect, even when the linger is short.
 int64_t Server::leaving_at() const {
-    return idle_since_ + (had_keepers_ ? linger_ns_ : std::max(linger_ns_, kFirstTimeout));
+    return idle_since_ + (had_keepers_ ? linger_ns_ : std::max(linger_ns_, limit_ns(TimeLimit::agent_first_client)));
 }
 
 bool Server::time_to_leave(int64_t now) {
@@ -210,7 +209,7 @@ void Server::finish() {
         acceptor_.close();
     }
     agent_.announce_leaving();
-    const int64_t deadline = now_ns() + kFlushTimeout;
+    const int64_t deadline = now_ns() + limit_ns(TimeLimit::agent_flush);
     for (auto& [key, c] : clients_) {
         while (c->flush() == Status::not_done && now_ns() < deadline) {
             const timespec nap{0, 1'000'000};

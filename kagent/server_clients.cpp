@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "kagent/server.hpp"
 
 namespace viaduct::kagent {
 
 namespace {
 
-constexpr int64_t kHelloTimeout = 10'000 * kMillisecond;  // a connection that says nothing is closed
 constexpr int kMessagesPerTurn = 32;                       // of one client, then the others have theirs
 constexpr int64_t kTurn = kMillisecond / 4;                // of one client
 
@@ -221,7 +221,7 @@ void Server::look_at_clients(int64_t now) {
         settle_account(*c);
         adjust(*c);
         const auto s = agent_.sessions().find(c->session);
-        if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > kHelloTimeout)
+        if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > limit_ns(TimeLimit::agent_hello))
             lose(*c, "it said nothing");
         if (!c->wants_to_write() || c->taken() != c->taken_seen) {
             c->stalled_since = 0;

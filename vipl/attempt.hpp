@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "viaduct/provider.hpp"
 #include "vipl/nic.hpp"
 #include "vipl/vi.hpp"
@@ -34,14 +35,12 @@ Status conclude_attempt(Vi& vi, Status ended);
 // The agent keeps the time of a request and answers at its deadline; a little later the caller stops waiting for that
 // answer.
 inline Deadline agent_deadline(Deadline deadline) {
-    constexpr int64_t kAgentsDelay = 100'000'000;
-    return deadline == kNever ? kNever : deadline + kAgentsDelay;
+    return deadline == kNever ? kNever : deadline + limit_ns(TimeLimit::agent_late);
 }
 
 // An agent that has not answered by then, some time after the deadline, is stalled.
 inline Deadline answer_due(Deadline deadline) {
-    constexpr int64_t kStarved = 5'000'000'000;
-    return deadline == kNever ? kNever : deadline + kStarved;
+    return deadline == kNever ? kNever : deadline + limit_ns(TimeLimit::agent_starved);
 }
 
 // Leaves a peer request between two calls of the program.

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/text/code_names.hpp"
 #include "vipl/attempt.hpp"
 #include "vipl/sleeping_call.hpp"
@@ -262,7 +263,7 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     }
 
     ConnectOp* op = nullptr;
-    const Deadline deadline = now_ns() + kAcceptTimeout;
+    const Deadline deadline = now_ns() + limit_ns(TimeLimit::accept);
     Status status = in_short_memory([&] {
         show_ends(*vi, connection->local, connection->remote);
         return nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/shm/segment.hpp"
 #include "vipl/name_service.hpp"
 #include "vipl/policy.hpp"
@@ -98,7 +99,7 @@ std::string nic_toward(Library& library, const std::string& host, Deadline deadl
     const bool listed = hosts.knows(host);
     if (listed && *hosts.address_of(host, 0) == standard.address) return standard.name;
     if (library.config.get_bool("names", "resolver")) {
-        for (const IpAddress& ip : resolve(host.c_str(), now_ns() + kResolverTimeout)) {
+        for (const IpAddress& ip : resolve(host.c_str(), now_ns() + limit_ns(TimeLimit::resolver))) {
             const std::string source = source_toward(ip);
             if (source.empty()) continue;
             return source == text_of(ip) ? standard.name : far_nic(library, far, source, deadline);

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/biased_lock.hpp"
@@ -141,13 +142,13 @@ void Dispatcher::end_handler() {
 // ever: it may be waiting for us.
 void Dispatcher::quiesce(std::unique_lock<std::mutex>& lock) {
     if (thread_ == thread_identity()) return;
-    changed_.wait_until(lock, at(now_ns() + kHandlerTimeout), [&] { return !in_handler_; });
+    changed_.wait_until(lock, at(now_ns() + limit_ns(TimeLimit::handler)), [&] { return !in_handler_; });
 }
 
 void Dispatcher::await_handler_of(const void* handle) {
     std::unique_lock lock(mutex_);
     if (thread_ == thread_identity()) return;
-    changed_.wait_until(lock, at(now_ns() + kHandlerTimeout),
+    changed_.wait_until(lock, at(now_ns() + limit_ns(TimeLimit::handler)),
                         [&] { return closed_ || (vi_in_hand_ != handle && cq_in_hand_ != handle); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "vipl/policy.hpp"
 
 namespace viaduct::vipl {
@@ -43,7 +44,7 @@ bool Leases::use(kagent::LeaseKind kind, uint64_t amount) {
     std::unique_lock lock(mutex_);
     uint64_t left = held_[kind] - used_[kind];
     if (amount > left) [[unlikely]] {
-        const Deadline deadline = now_ns() + kAgentTimeout;
+        const Deadline deadline = now_ns() + limit_ns(TimeLimit::agent_call);
         const uint64_t missing = amount - left;
         lock.unlock();
         // Near the end of the quota a whole piece may be too much where a part of it is not.

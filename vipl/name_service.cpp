@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "vipl/device.hpp"
 #include "vipl/library.hpp"
@@ -37,7 +38,7 @@ uint32_t index_of(VIP_ULONG index) { return static_cast<uint32_t>(std::min<VIP_U
 // NIC is not known.
 Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out, bool* is_host) {
     if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
-    const std::vector<IpAddress> addresses = resolve(name, now_ns() + kResolverTimeout);
+    const std::vector<IpAddress> addresses = resolve(name, now_ns() + limit_ns(TimeLimit::resolver));
     for (const IpAddress& ip : addresses) {
         if (nic.ops->resolve(nic.context, ip.bytes.data(), ip.length, index_of(index), out) == Status::ok)
             return Status::ok;
@@ -68,7 +69,7 @@ std::string name_by_agent(const Nic& nic, const NicAddress& address) {
     Mail answer;
     kagent::NameEntry entry;
     if (nic.library->link.call(Mail::of(kagent::Type::kAddressLookup, question), &answer,
-                               now_ns() + kAgentTimeout) != Status::ok ||
+                               now_ns() + limit_ns(TimeLimit::agent_call)) != Status::ok ||
         !answer.get(&entry))
         return {};
     return std::string(text_of(entry.name));
@@ -126,7 +127,7 @@ VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_AD
         return VIP_SUCCESS;
     }
     NicAddress address;
-    const Deadline deadline = now_ns() + kAgentTimeout;
+    const Deadline deadline = now_ns() + limit_ns(TimeLimit::agent_call);
     bool is_host = false;
     Status status = by_resolver(nic, name, index, &address, &is_host);
     if (status != Status::ok) status = by_agent(nic, name, index, deadline, &address);
@@ -179,7 +180,7 @@ VIP_RETURN discover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
     char host[256] = {};
     if (::gethostname(host, sizeof host - 1) == 0) {
         NicAddress address;
-        const Deadline deadline = now_ns() + kAgentTimeout;
+        const Deadline deadline = now_ns() + limit_ns(TimeLimit::agent_call);
         for (VIP_ULONG index = 0; by_agent(nic, host, index, deadline, &address) == Status::ok; ++index) add(address);
     }
     const HostsFile hosts = hosts_of(nic.library->config);

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/provider/loader.hpp"
 #include "core/stats/process_stats.hpp"
@@ -183,7 +184,7 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     Nic& nic = *fresh;
     nic.library = library;
 
-    Deadline deadline = now_ns() + kAgentTimeout;
+    Deadline deadline = now_ns() + limit_ns(TimeLimit::agent_call);
     Status status = find_nic(*library, nic, name, deadline);
     const uint64_t epoch = library->link.epoch();
     // The agent's time does not run while the provider starts its device, which may take longer than all of it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The ends of a NIC: closed by the program, or failed. Part of nic.hpp.
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/sync/futex.hpp"
 #include "vipl/attempt.hpp"
 #include "vipl/connection.hpp"
@@ -85,7 +86,7 @@ VIP_RETURN close_nic(VIP_NIC_HANDLE handle) {
     library.remove_open(&nic);
     nic.handle.store(0);  // from here on no call finds the NIC
     nic.dispatcher->close();
-    const Deadline until = now_ns() + kTrafficTimeout;  // for all of them together
+    const Deadline until = now_ns() + limit_ns(TimeLimit::traffic);  // for all of them together
     for_each_vi(nic, [&](Vi& vi) { finish_sends(vi, until); });
     // Twice: a thread that was inside may have made another VI or CQ before leaving.
     for_each_vi(nic, [](Vi& vi) { kill_vi(vi); });

@@ -36,28 +36,7 @@ struct Policy {
     }
 };
 
-// CONN_LOST is held back no longer than this while further peers end: it has to come within a second.
-inline constexpr int64_t kLongestPeerLossDelay = 750'000'000;
-
 // Connection handles that may wait for Accept or Reject at one time on one NIC handle (spec/calls 4.3).
 inline constexpr uint32_t kMaxConnectionHandles = 1024;
-
-// How long the end of a connection by this side waits for the peer to take what was sent before (VipDisconnect(3)).
-inline constexpr int64_t kTrafficTimeout = 1'000'000'000;
-
-// An acceptor waits no longer than this for the requester's confirmation (spec/calls 4.3, end of handshake).
-// With what it takes to give up it is below ten seconds, within which every call without a timeout ends.
-inline constexpr int64_t kAcceptTimeout = 8'000'000'000;
-
-// How long VipErrorCallback and VipCloseNic wait for a handler that is running: it may itself wait for the
-// caller.
-inline constexpr int64_t kHandlerTimeout = 1'000'000'000;
-
-// Everything that a call without a timeout requests of the kernel agent, all together: the call ends within ten
-// seconds, and VipOpenNic within as much more as the provider takes to start its device.
-inline constexpr int64_t kAgentTimeout = 9'000'000'000;
-
-// Of that, what the system's resolver may take before the agent is asked for a name.
-inline constexpr int64_t kResolverTimeout = 5'000'000'000;
 
 }  // namespace viaduct::vipl

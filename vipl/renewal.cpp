@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "vipl/attempt.hpp"
 #include "vipl/library.hpp"
 #include "vipl/nic.hpp"
@@ -40,14 +41,13 @@ std::vector<Vi*> vis_of(Library& library) {
 // A VI may be destroyed meanwhile, and its memory be that of another one: then that one is looked at. False: there was
 // no agent, or one that did not read, or no memory; a request may not have been sent.
 bool renew_all(Library& library) try {
-    constexpr int64_t kQuick = 400'000'000;  // less than a look waits for an agent that does not read
     if (library.link.connect() != Status::ok) return false;
     bool all_sent = true;
     for (Vi* vi : vis_of(library)) {
         if (library.link.connect() != Status::ok) return false;
         const int64_t begun = now_ns();
         renew_attempt(*vi);
-        all_sent = all_sent && now_ns() - begun < kQuick;
+        all_sent = all_sent && now_ns() - begun < limit_ns(TimeLimit::agent_quick_look);
     }
     return all_sent;
 } catch (const std::bad_alloc&) {

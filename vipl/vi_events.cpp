@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/stats/process_stats.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/trace/probe.hpp"
@@ -43,7 +44,7 @@ AsyncError make_error(const Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resou
     if (code == VIP_ERROR_CONN_LOST) {
         // Late, and only to a program that still holds the connection (spec/compat Q14-Q17).
         error.latest =
-            error.due + std::max(kLongestPeerLossDelay, vi.nic->library->policy.peer_loss_delay_ns);
+            error.due + std::max(limit_ns(TimeLimit::peer_loss_delay), vi.nic->library->policy.peer_loss_delay_ns);
         error.due += vi.nic->library->policy.peer_loss_delay_ns;
         error.only_in_this_life = true;
     }
@@ -193,7 +194,7 @@ void finish_traffic(Vi& vi, uintptr_t handle, Deadline until) {
 VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
     const NicPin pin(vi.nic, vi.handle, handle);
     if (!pin) return refuse_vi(handle);
-    finish_traffic(vi, reinterpret_cast<uintptr_t>(handle), now_ns() + kTrafficTimeout);
+    finish_traffic(vi, reinterpret_cast<uintptr_t>(handle), now_ns() + limit_ns(TimeLimit::traffic));
     for (;;) {
         {
             const BothQueues both(vi.core);

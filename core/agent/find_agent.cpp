@@ -20,6 +20,7 @@
 #include "core/agent/socket_address.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/fd.hpp"
 #include "viaduct/kagent.hpp"
@@ -29,14 +30,8 @@ namespace viaduct {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-// How long a started agent may take until another one is started: the process that starts it may be stopped, or the
-// agent itself. The time is doubled after each try, because on a slow machine each starting agent makes the others
-// slower. Two agents do no harm: only one of them can bind the address.
-constexpr int64_t kStartTimeout = 1000 * kMs;
 // Pause before an agent that has died while it started is replaced.
 constexpr int64_t kRestartPause = 20 * kMs;
-// A search that was not continued for this long begins anew.
-constexpr int64_t kSearchExpiry = 5000 * kMs;
 
 // Takes a name that vanishes when its holder ends. Where another user has the name, or the kernel does not say whose it
 // is, a lock file in this user's folder is used: two processes that may start an agent do no harm.
@@ -76,7 +71,7 @@ AgentSearch::AgentSearch() = default;
 
 void AgentSearch::begin(const std::string& address) {
     const int64_t now = now_ns();
-    if (begun_ != 0 && address == address_ && now - seen_ < kSearchExpiry) {
+    if (begun_ != 0 && address == address_ && now - seen_ < limit_ns(TimeLimit::agent_search)) {
         seen_ = now;
         return;
     }
@@ -84,8 +79,11 @@ void AgentSearch::begin(const std::string& address) {
     address_ = address;
     begun_ = seen_ = now;
     turn_ = rights_ = 0;
-    due_ = kStartTimeout;
-    interval_ = 2 * kStartTimeout;
+    // The process that starts an agent may be stopped, or the agent itself; then another one is started. The time is
+    // doubled after each try, because on a slow machine each starting agent makes the others slower. Two agents do no
+    // harm: only one of them can bind the address.
+    due_ = limit_ns(TimeLimit::agent_start);
+    interval_ = 2 * due_;
     next_birth_ = 0;
     restart_pause_ = kRestartPause;
     started_.clear();

@@ -33,8 +33,8 @@ public:
     // Connects, starts the agent if need be, exchanges versions, runs `reattach`. Idempotent; called by
     // start() by itself. ok | denied | version | out_of_resources (the agent is full, or no descriptor is left
     // here) | timeout | broken (last_error() says what happened and the cure). Ends by the deadline, at the
-    // latest after kConnectTimeout; at the earliest after kLeastTimeout, so that a caller whose deadline is
-    // already over, because it only polls, gets connected too.
+    // latest after TimeLimit::agent_connect; at the earliest after agent_connect_least, so that a caller whose
+    // deadline is already over, because it only polls, gets connected too.
     Status connect(Deadline deadline = kNever);
 
     // Sends a request (its ticket is assigned here) and returns at once. Connects first when necessary, which

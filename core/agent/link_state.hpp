@@ -17,6 +17,7 @@
 #include "core/agent/find_agent.hpp"
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/wake_event.hpp"
 
@@ -25,16 +26,14 @@ namespace viaduct {
 namespace link_detail {
 
 inline constexpr int64_t kMillisecond = 1'000'000;
-// Finding, starting, greeting and re-opening, all together: calls without a timeout of their own end within
-// ten seconds, and have something left to do then.
-inline constexpr int64_t kConnectTimeout = 7000 * kMillisecond;
-inline constexpr int64_t kLeastTimeout = 500 * kMillisecond;
 inline constexpr int64_t kLongestPause = 100 * kMillisecond;  // between two attempts
 
-// When the connecting that a caller asks for ends.
+// When the connecting that a caller asks for ends: finding, starting, greeting and re-opening, all together. Calls
+// without a timeout of their own end within TimeLimit::agent_call, and have something left to do then.
 inline Deadline connect_deadline(Deadline callers) {
     const int64_t now = now_ns();
-    return std::clamp(callers, now + kLeastTimeout, now + kConnectTimeout);
+    return std::clamp(callers, now + limit_ns(TimeLimit::agent_connect_least),
+                      now + limit_ns(TimeLimit::agent_connect));
 }
 
 inline void sleep_on(pollfd* fds, nfds_t count, Deadline deadline) {

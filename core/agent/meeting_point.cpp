@@ -17,15 +17,15 @@
 #include "core/agent/private_folder.hpp"
 #include "core/agent/socket_address.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/shm/fd.hpp"
 
 namespace viaduct {
 
 namespace {
 
-// A server of ours is between bind and listen no longer than this, and its queue is not full for so long; it is looked
-// at again after each pause.
-constexpr int64_t kBindingTimeout = 200'000'000;
+// A server of ours is between bind and listen no longer than TimeLimit::agent_binding, and its queue is not full for so
+// long; it is looked at again after each pause.
 constexpr int64_t kBindingPause = 1'000'000;
 // A place in a queue is waited for no longer at a time. Then it is looked at again whose queue it is: when a server
 // ends, the kernel lets its clients wait for the next holder of the name.
@@ -228,7 +228,7 @@ int meet(const std::string& address, uid_t user, Fd* out, std::string* in_the_wa
 Status listen_at(const std::string& address, bool for_all, Fd* out, std::string* place, std::string* error) {
     *place = address;
     if (!is_abstract(address)) return listen_at_path(address, for_all, out, error);
-    for (const int64_t end = now_ns() + kBindingTimeout;;) {
+    for (const int64_t end = now_ns() + limit_ns(TimeLimit::agent_binding);;) {
         Fd fd;
         const int e = bind_to(address, &fd, 0177);
         if (e == 0) {

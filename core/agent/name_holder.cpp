@@ -15,6 +15,7 @@
 
 #include "core/agent/meeting_point.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/shm/fd.hpp"
 #include "core/text/printable.hpp"
 
@@ -28,9 +29,6 @@ namespace viaduct {
 namespace {
 
 constexpr uint8_t kEstablished = 1;  // TCP_ESTABLISHED of the kernel: Unix sockets use the states of TCP
-
-// Other users decide how many sockets there are, and so how long the answer is.
-constexpr int64_t kAnswerTimeout = 500'000'000;
 
 struct DumpRequest {
     nlmsghdr head;
@@ -102,7 +100,8 @@ bool is_untrusted_user(uid_t user) { return user != 0 && user != ::geteuid(); }
 std::optional<uid_t> holder_of(const std::string& name, int type) {
     if (name.size() < 2 || name[0] != '@') return {};
     const Fd socket(above_stdio(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)));
-    const int64_t deadline = now_ns() + kAnswerTimeout;
+    // Other users decide how many sockets there are, and so how long the answer is.
+    const int64_t deadline = now_ns() + limit_ns(TimeLimit::name_holder);
     if (!socket.valid() || !send_dump_request(socket.get())) return {};
     std::optional<uid_t> connected;
     alignas(nlmsghdr) char buffer[16384];

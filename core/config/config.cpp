@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "core/clock/limits.hpp"
 #include "core/config/config_file.hpp"
 #include "core/config/config_text.hpp"
 #include "core/config/tuning.hpp"
@@ -31,9 +32,10 @@ constexpr std::string_view kMpi = "mpi";
 // the wrappers.
 const std::vector<std::string>& plain_variables() {
     static const auto& names = *new std::vector<std::string>{
-        "VIADUCT_AGENT", "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",    "VIADUCT_LOG_FILE",
-        "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD", "VIADUCT_ACENICD",
-        "VIADUCT_UDPD",  "VIADUCT_WHY",           "CMPI_CC",        "CMPI_CXX",       "CMPI_FC"};
+        "VIADUCT_AGENT",    "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",    "VIADUCT_LOG_FILE",
+        "VIADUCT_NICS",     "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD", "VIADUCT_ACENICD",
+        "VIADUCT_UDPD",     "VIADUCT_WHY",           "CMPI_CC",        "CMPI_CXX",       "CMPI_FC",
+        kTimeFactorVariable};
     return names;
 }
 
@@ -90,9 +92,15 @@ struct Config::State {
 
     State() {
         for (const ConfigKey& row : keys()) {
-            sections[row.section].values[row.key] = {row.fallback, "default"};
+            sections[row.section].values[row.key] = default_of(row);
             sections[row.section].types[row.key] = row.type;
         }
+    }
+
+    static ConfigValue default_of(const ConfigKey& row) {
+        if (time_factor() == 1 || limit_of_setting(row.section, row.key) == nullptr) return {row.fallback, "default"};
+        const int64_t value = parse_number(row.type, row.fallback).value_or(0) * time_factor();
+        return {fmt::format("{}", value), fmt::format("default, {} times", time_factor())};
     }
 
     void set_from_file(const ConfigKey& row, const std::string& text, const std::string& origin) {
@@ -226,6 +234,16 @@ struct Config::State {
         }
         report_unknown_variables();
         report_log_level();
+        report_time_factor();
+    }
+
+    // time_factor() reads it by itself, before there is a configuration.
+    void report_time_factor() {
+        const char* text = ::secure_getenv(kTimeFactorVariable);
+        if (text == nullptr || parse_time_factor(text)) return;
+        problems.push_back({"", true,
+                            fmt::format("{}={} is not a whole number from 1 to {}; ignored", kTimeFactorVariable, text,
+                                        kMostTimeFactor)});
     }
 
     // log::level reads it by itself, before there is a configuration.

@@ -38,7 +38,9 @@ struct OldKey {
 
 struct ConfigValue {
     std::string text;
-    std::string origin;  // "default", "file:line", "measured, " and a file, or "environment " and a variable
+    // "default", "default, N times" of a time limit (core/clock/limits.hpp), "file:line", "measured, " and a file, or
+    // "environment " and a variable.
+    std::string origin;
 };
 
 struct ConfigProblem {

@@ -13,13 +13,12 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/clock/limits.hpp"
 #include "core/process/process_age.hpp"
 
 namespace viaduct {
 
 namespace {
-
-constexpr auto kMissing = std::chrono::milliseconds(250);
 
 // What /proc says of a process: the state of its first thread, and how many threads there are. That thread is a zombie
 // when all have ended and the parent has not waited yet; and when main() has called pthread_exit() and others go on.
@@ -86,7 +85,7 @@ bool WatchedProcess::has_lost_mapping() {
     const auto now = std::chrono::steady_clock::now();
     if (!missing) missing_since_ = {};
     if (missing && missing_since_ == decltype(now)()) missing_since_ = now;
-    return missing && now - missing_since_ >= kMissing;
+    return missing && now - missing_since_ >= std::chrono::nanoseconds(limit_ns(TimeLimit::mapping_missing));
 }
 
 }  // namespace viaduct

@@ -21,13 +21,13 @@
 #include <utility>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 
 namespace viaduct {
 
 namespace {
 
 constexpr int64_t kMuchMemory = int64_t{16} << 20;  // giving it back takes milliseconds
-constexpr int64_t kTimeout = 1'000'000'000;        // with a call that hangs
 constexpr int kWake = SIGURG;                       // ignored unless caught, and sent by no other code
 constexpr int kDeepest = 8;                         // sockets in sockets: the kernel allows four
 constexpr int kMostMessages = 1024;                 // emptied from one socket
@@ -223,7 +223,7 @@ size_t Closers::threads() const {
 void Closers::look(int64_t now) {
     const std::lock_guard held(state_->lock);
     for (const State::Thread& t : state_->threads)
-        if (t.since != 0 && now - t.since > kTimeout) ::pthread_kill(t.id, kWake);
+        if (t.since != 0 && now - t.since > limit_ns(TimeLimit::file_closing)) ::pthread_kill(t.id, kWake);
     State::start_thread(state_);
 }
 

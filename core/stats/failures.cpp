@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/sync/pause.hpp"
@@ -23,8 +24,6 @@ namespace {
 FailureRing before_the_segment;
 std::atomic<FailureRing*> ring{&before_the_segment};
 
-// A thread that holds the ring may have lost its processor: it gets one again in less than this time.
-constexpr int64_t kLongestHold = 250'000'000;
 constexpr uint32_t kLooksWithoutPause = 100;
 constexpr timespec kPause{0, 50'000};
 
@@ -48,7 +47,8 @@ public:
             }
             held_ = has_ended(holder) && take_from(&holder, self);
             if (held_) break;
-            if (end == 0) end = now_ns() + kLongestHold;
+            // The holder may have lost its processor: it gets one again in less than this time.
+            if (end == 0) end = now_ns() + limit_ns(TimeLimit::failure_ring);
             if (now_ns() >= end) break;
             ::nanosleep(&kPause, nullptr);
         }

@@ -113,8 +113,8 @@ private:
 // A deadline is kept to within what a busy machine adds; an attempt that goes on takes seven seconds.
 constexpr int64_t kInTimeNs = 3500 * kMs;
 
-// The time that an attempt with this deadline may take: kLeastTimeout at least, kConnectTimeout at most, and what a
-// busy machine adds.
+// The time that an attempt with this deadline may take: TimeLimit::agent_connect_least at least, agent_connect at most,
+// and what a busy machine adds.
 int64_t limit_of(Deadline wanted) {
     const int64_t begun = now_ns();
     return link_detail::connect_deadline(wanted) - begun + 3000 * kMs;

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "tests/slowness.hpp"
 #include "vipl/policy.hpp"
 #include "vipl/user_agent.hpp"
@@ -148,7 +149,7 @@ int opened_by_a_slow_provider() {
         VIP_NIC_HANDLE nic = nullptr;
         const int64_t begun = now_ns();
         if (VipOpenNic("nic0", &nic) != VIP_SUCCESS) ::_exit(1);
-        ::_exit(now_ns() - begun > kAgentTimeout ? 0 : 2);
+        ::_exit(now_ns() - begun > limit_ns(TimeLimit::agent_call) ? 0 : 2);
     }
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -93,7 +93,7 @@ Values& values() {
 long param_number(Param param) { return values().number[static_cast<size_t>(param)]; }
 bool is_check_asked_for() { return Config::load().get_int(kSection, kKeys[static_cast<size_t>(Param::check)]) != 0; }
 const char* param_text(Param param) { return values().text[static_cast<size_t>(param)].c_str(); }
-bool param_given(Param param) { return values().origin[static_cast<size_t>(param)] != "default"; }
+bool param_given(Param param) { return !values().origin[static_cast<size_t>(param)].starts_with("default"); }
 bool param_from_environment(Param param) {
     return values().origin[static_cast<size_t>(param)].starts_with("environment ");
 }

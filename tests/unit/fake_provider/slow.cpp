@@ -14,7 +14,7 @@ const viaduct::Provider& paramnet() {
 }
 
 viaduct::Status open_slowly(const viaduct::OpenArgs& args, viaduct::NicContext** out) {
-    ::sleep(10);  // kAgentTimeout is nine seconds
+    ::sleep(10);  // TimeLimit::agent_call is nine seconds
     return paramnet().data.open(args, out);
 }
 
