@@ -9,6 +9,7 @@
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/fd.hpp"
 #include "providers/paramnet/joined.hpp"
@@ -28,7 +29,7 @@ struct ConnectOp {
     Mail mail;  // kept, so that it can be sent again to the next agent
     uint32_t ticket = 0;
     Deadline sent = 0;      // when, to the present agent
-    uint32_t deaths = 0;    // of agents, each within kSoonNs of being sent it
+    uint32_t deaths = 0;    // of agents, each within TimeLimit::paramnet_crash of being sent it
     // kJoined is here and the endpoint is bound to the connection; what the agent answers to `ticket` tells whether the
     // other end will have it, too.
     bool bound = false;
@@ -49,11 +50,9 @@ namespace {
 
 using kagent::Type;
 
-constexpr int64_t kPromptAnswerNs = 1'000'000'000;  // limit for answers that the agent gives at once
-// A request may itself be what makes agents crash. After so many crashes, each within kSoonNs of sending it, the
-// attempt fails.
+// A request may itself be what makes agents crash. After so many crashes, each within TimeLimit::paramnet_crash of
+// sending it, the attempt fails.
 constexpr uint32_t kMostDeaths = 8;
-constexpr int64_t kSoonNs = 1'000'000'000;
 
 uint32_t timeout_for(Deadline deadline) {
     if (deadline == kNever) return 0xFFFFFFFFu;
@@ -260,7 +259,7 @@ Status take_answer(ConnectOp& op, Mail& mail) {
 // for the next agent to start, nor for the one after it: not_done, and its next call continues.
 Status start_over(ConnectOp& op, Deadline deadline) {
     if (op.kind == ConnectOp::accept) return op.decide(Status::timeout);
-    op.deaths = now_ns() - op.sent < kSoonNs ? op.deaths + 1 : 1;
+    op.deaths = now_ns() - op.sent < limit_ns(TimeLimit::paramnet_crash) ? op.deaths + 1 : 1;
     if (op.deaths > kMostDeaths) return op.decide(Status::broken);
     if (op.kind != ConnectOp::listen) {
         kagent::ConnRequest body;
@@ -344,7 +343,7 @@ void cancel(const ConnectOp& op) try {
     Mail answer;
     const Mail mail = Mail::of(Type::kCancel, kagent::Cancel{op.ticket, 0});
     if (agent.agent_start(mail, &ticket, kOnlyConnected) == Status::ok &&
-        agent.agent_await(ticket, now_ns() + kPromptAnswerNs, &answer) == Status::not_done)
+        agent.agent_await(ticket, now_ns() + limit_ns(TimeLimit::paramnet_prompt_answer), &answer) == Status::not_done)
         agent.agent_abandon(ticket, nullptr, 0);
 } catch (const std::bad_alloc&) {
 }
@@ -368,7 +367,8 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
         }
     }
     if (op->bound && !op->decided) {
-        const Status waited = agent.agent_await(op->ticket, now_ns() + kPromptAnswerNs, &answer);
+        const Status waited =
+            agent.agent_await(op->ticket, now_ns() + limit_ns(TimeLimit::paramnet_prompt_answer), &answer);
         if (waited == Status::not_done) agent.agent_abandon(op->ticket, nullptr, 0);
         if (waited == Status::ok) {
             (void)take_answer(*op, answer);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/clock/limits.hpp"
 #include "core/memory/region_table.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/paramnet/arena.hpp"
@@ -70,7 +71,8 @@ inline bool is_busy_with(const EndRecord& end, uint32_t handle) {
 // milliseconds at most; a peer that was stopped in the middle of it must not stop us for ever, and one that
 // only says so must not stop us again and again.
 inline int64_t longest_wait(const Peer& peer) {
-    return peer.exceeded_wait.load(std::memory_order_relaxed) != 0 ? 20'000'000 : 1'000'000'000;
+    return limit_ns(peer.exceeded_wait.load(std::memory_order_relaxed) != 0 ? TimeLimit::paramnet_copy_again
+                                                                            : TimeLimit::paramnet_copy);
 }
 
 // The peer named in `joined`, known already or made from the descriptors of the mail (all but the first,
