@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "providers/verbs/connect_probe.hpp"
 #include "providers/verbs/mapping.hpp"
@@ -17,7 +18,6 @@ namespace viaduct::verbs {
 
 namespace {
 
-constexpr int64_t kGraceNs = 100'000'000;  // NO_MATCH comes after it: spec/compat C2, C6
 constexpr int64_t kFirstPauseNs = 5'000'000;
 constexpr int64_t kLongestPauseNs = 50'000'000;
 
@@ -40,7 +40,8 @@ void try_next(ConnectOp& op) {
     disarm_probe_timer(op);
     if (++op.tries < kPortTries) return begin_try(op);
     op.tries = 0;
-    if (op.kind == ConnectOp::request && now_ns() >= op.begun + kGraceNs) return decide(op, Status::no_match);
+    if (op.kind == ConnectOp::request && now_ns() >= op.begun + limit_ns(TimeLimit::verbs_grace))
+        return decide(op, Status::no_match);
     retry_later(op);
 }
 
@@ -111,7 +112,7 @@ void advance(ConnectOp& op, const CmEvent& event) {
     }
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
-            if (ops->resolve_route(op.id, kResolveMs) != 0) find_no_way(op);
+            if (ops->resolve_route(op.id, resolve_ms()) != 0) find_no_way(op);
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
             send_request(op);
@@ -161,8 +162,8 @@ bool resolve_route(ConnectOp& op, rdma_cm_id** id) {
     nic.owners[*id].op = &op;
     sockaddr_in from = socket_address(nic.ip, 0);
     sockaddr_in to = socket_address(ip, static_cast<uint16_t>(port_of(nic.settings, op.remote) + op.tries));
-    return ops->resolve_addr(*id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
-                             kResolveMs) == 0;
+    return ops->resolve_addr(*id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), resolve_ms()) ==
+           0;
 }
 
 void begin_try(ConnectOp& op) {

@@ -6,6 +6,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "core/clock/limits.hpp"
 #include "providers/verbs/link.hpp"
 #include "viaduct/provider.hpp"
 
@@ -40,7 +41,8 @@ struct ConnectOp {
 
 namespace viaduct::verbs {
 
-inline constexpr int kResolveMs = 2000;  // for rdma_resolve_addr and rdma_resolve_route
+// For rdma_resolve_addr and rdma_resolve_route, milliseconds.
+inline int resolve_ms() { return static_cast<int>(limit_ns(TimeLimit::verbs_resolve) / 1'000'000); }
 
 Status listen(NicContext*, const EndAddress& local, Deadline, ConnectOp** out);
 Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,

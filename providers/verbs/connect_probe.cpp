@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/verbs_ops.hpp"
@@ -60,7 +61,7 @@ void advance_probe(ConnectOp& op, const CmEvent& event) {
     Refusal why = Refusal::no_match;
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
-            if (ops->resolve_route(op.probe, kResolveMs) != 0) retire_id(*op.nic, op.probe);
+            if (ops->resolve_route(op.probe, resolve_ms()) != 0) retire_id(*op.nic, op.probe);
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
             send_probe(op);

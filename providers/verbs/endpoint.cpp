@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/verbs/control_qp.hpp"
 #include "providers/verbs/group.hpp"
@@ -23,8 +24,6 @@ namespace viaduct::verbs {
 
 namespace {
 
-constexpr int64_t kSuspicionNs = 300'000'000;  // for the peer's word why a queue pair has failed
-constexpr int64_t kLastMessageNs = 100'000'000;   // for our own word to reach the peer before we leave
 // Flushed work requests of the connection before may still be on their way when a new one begins.
 constexpr uint32_t kConnectionsAtOnce = 2;
 
@@ -161,7 +160,7 @@ void disconnect(ViCore& vi) {
     {
         const std::lock_guard lock(nic.links_mutex);
         link->endpoint = nullptr;
-        link->leave_at = now_ns() + kLastMessageNs;
+        link->leave_at = now_ns() + limit_ns(TimeLimit::verbs_last_message);
         nic.leaving.push_back(link);
     }
     wake_progress(nic);
@@ -191,7 +190,7 @@ void suspect(Link& link) {
     if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return want_recovery(link);
     {
         const std::lock_guard lock(link.nic->links_mutex);
-        if (link.suspect_until == 0) link.suspect_until = now_ns() + kSuspicionNs;
+        if (link.suspect_until == 0) link.suspect_until = now_ns() + limit_ns(TimeLimit::verbs_suspicion);
     }
     wake_progress(*link.nic);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
@@ -11,7 +12,7 @@ namespace viaduct::verbs {
 
 int64_t port_down_limit(const NicSettings& settings) {
     const int64_t one_try = int64_t{4096} << settings.ack_timeout;
-    return std::max<int64_t>(4 * one_try * (settings.retries + 1), 1'000'000'000);
+    return std::max<int64_t>(4 * one_try * (settings.retries + 1), limit_ns(TimeLimit::verbs_port_down));
 }
 
 void handle_port_event(NicContext& nic, const ibv_async_event& event, int64_t now) {

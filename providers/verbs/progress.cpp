@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/sync/futex.hpp"
@@ -29,7 +30,6 @@ namespace viaduct::verbs {
 
 namespace {
 
-constexpr int64_t kCloseWaitNs = 2'000'000'000;  // for the peer to confirm that it has heard
 
 // ---- rdma_cm
 
@@ -152,7 +152,7 @@ bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
     if (!link->disconnect_sent && (hurry || link->lost || all_told(*link) || now >= link->leave_at)) {
         ops->disconnect(link->id);
         link->disconnect_sent = true;
-        link->leave_at = now + kCloseWaitNs;
+        link->leave_at = now + limit_ns(TimeLimit::verbs_close);
     }
     if (!link->disconnect_sent || (!hurry && !link->lost && now < link->leave_at)) return false;
     {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "providers/verbs/failed.hpp"
 #include "providers/verbs/group.hpp"
@@ -15,8 +16,7 @@ namespace viaduct::verbs {
 
 namespace {
 
-constexpr int64_t kStepNs = 1'000'000;           // between looks at a device that has not told everything
-constexpr int64_t kTimeoutNs = 10'000'000'000;  // for the peer's part
+constexpr int64_t kStepNs = 1'000'000;  // between looks at a device that has not told everything
 constexpr uint32_t kPsnMask = 0xFFFFFF;
 
 enum class Progress : uint8_t { again, waits, over, failed };
@@ -114,7 +114,7 @@ Progress step(Endpoint& ep, Link& link, int64_t now) {
     if (!ep.connected) return Progress::over;  // start() pokes us when it is
     if (!r.under_way) {
         r.under_way = true;
-        r.give_up_at = now + kTimeoutNs;
+        r.give_up_at = now + limit_ns(TimeLimit::verbs_recovery);
     }
     if (now >= r.give_up_at) return Progress::failed;
     if (!r.told) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A port that goes down: its connections are lost when it stays so, and only then.
+#include "core/clock/limits.hpp"
 #include "providers/verbs/port_watch.hpp"
 
 #include "tests/unit/verbs_fixture.hpp"
@@ -31,7 +32,7 @@ TEST_F(VerbsPortWatch, TheLimitIsWhatADeviceTriesAtMost) {
     EXPECT_EQ(port_down_limit(nic_.settings), int64_t{4} * 8 * 4096 * (int64_t{1} << 31));
     nic_.settings.ack_timeout = 1;
     nic_.settings.retries = 0;
-    EXPECT_EQ(port_down_limit(nic_.settings), 1'000'000'000);
+    EXPECT_EQ(port_down_limit(nic_.settings), limit_ns(TimeLimit::verbs_port_down));
 }
 
 TEST_F(VerbsPortWatch, OneThatStaysDownHasLostItsConnections) {
