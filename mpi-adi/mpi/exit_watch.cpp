@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/clock/limits.hpp"
 #include "mpi-adi/engine/check/check.hpp"
 #include "mpi-adi/engine/critical.hpp"
 #include "mpi-adi/engine/engine.hpp"
@@ -25,11 +26,6 @@
 namespace viaduct::mpi {
 namespace {
 
-// How long a process that ends with 0 waits for the others.
-constexpr std::chrono::milliseconds kLongestWait{2'000};
-// How long the end of a process waits for a call of another thread, before it tells what is left.
-constexpr std::chrono::milliseconds kLongestHold{1'000};
-
 // In a child of fork() there is no job that could be left.
 bool is_child = false;
 int exit_code = 0;
@@ -37,7 +33,7 @@ int exit_code = 0;
 // Nothing is said when a call under way does not end in time: its thread may wait for this one.
 void tell_what_is_left() {
     const bool locks = EngineLock::enabled();
-    if (locks && !EngineLock::acquire_within(std::chrono::nanoseconds(kLongestHold).count())) return;
+    if (locks && !EngineLock::acquire_within(limit_ns(TimeLimit::mpi_exit_call))) return;
     try {
         checking::at_exit();
     } catch (const std::bad_alloc&) {
@@ -51,7 +47,9 @@ __attribute__((destructor)) void end_of_process() {
     if (engine.stage != Stage::running || engine.world.size == 1 || is_child) return;
     if ((engine.task.ti_flags & TASK_ROBUST) != 0) return;  // the others find it lost, and go on
     engine.stage = Stage::finalizing;  // a thread of the library that sees another process end takes it for no loss
-    if ((exit_code & 0xff) == 0 && engine.job->leave_with_all(kLongestWait)) return;
+    if ((exit_code & 0xff) == 0 &&
+        engine.job->leave_with_all(std::chrono::milliseconds(limit_ns(TimeLimit::mpi_exit) / 1'000'000)))
+        return;
     end_job(kCutShort, "exit(%d) without MPI_Finalize", exit_code);
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/clock/limits.hpp"
 #include "mpi-adi/engine/dynamic/meet.hpp"
 #include "mpi-adi/engine/dynamic/port.hpp"
 #include "mpi-adi/engine/dynamic/talk.hpp"
@@ -12,9 +13,6 @@
 
 namespace viaduct::mpi {
 namespace {
-
-// How long a call waits for its accept, where the program does not say (info key "timeout", as in MPICH).
-constexpr std::chrono::seconds kConnectLimit{180};
 
 // The roots' texts go through a socket that lives as long as the link.
 void use_contact(RootLink* link, Contact contact) {
@@ -33,12 +31,13 @@ int check_root(const Communicator* comm, int root) {
     return root >= 0 && root < comm->size ? MPI_SUCCESS : MPI_ERR_ROOT;
 }
 
-std::chrono::seconds limit_of(const Info* info) {
+// How long a call waits for its accept: the program may say so (info key "timeout", seconds, as in MPICH).
+std::chrono::nanoseconds limit_of(const Info* info) {
     const std::string* text = info ? info->find("timeout") : nullptr;
     int seconds = 0;
     if (!text || std::from_chars(text->data(), text->data() + text->size(), seconds).ec != std::errc() ||
         seconds <= 0) {
-        return kConnectLimit;
+        return std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_port_connect));
     }
     return std::chrono::seconds(seconds);
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "core/clock/limits.hpp"
 #include "mpi-adi/rte/cards.hpp"
 #include "mpi-adi/rte/clients.hpp"
 #include "mpi-adi/rte/line_channel.hpp"
@@ -129,14 +130,13 @@ public:
         (void)channel_.send("cmd=abort exitcode=" + std::to_string(code));
         // Hydra ends us. If we ended before, its proxy might end before mpiexec has written to it, which
         // then dies of SIGPIPE and reports no code.
-        channel_.wait_for_end(kLongestAbort);
+        channel_.wait_for_end(std::chrono::milliseconds(limit_ns(TimeLimit::mpi_abort) / 1'000'000));
         ::_exit(code);
     }
 
 private:
     static constexpr int kShortestValue = 64;
     static constexpr const char* kParentPort = "PARENT_ROOT_PORT_NAME";  // as in MPICH
-    static constexpr std::chrono::seconds kLongestAbort{2};
 
     static std::string key_of(int rank, std::string_view key, size_t piece) {
         return std::string(key) + "-" + std::to_string(rank) + "-" + std::to_string(piece);

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "core/clock/limits.hpp"
 #include "core/process/never_destroyed.hpp"
 #include "core/shm/kept_fd.hpp"
 #include "mpi-adi/engine/dynamic/talk.hpp"
@@ -31,8 +32,6 @@ using Clock = std::chrono::steady_clock;
 constexpr char kPortPrefix[] = "viaduct-";
 constexpr uint32_t kNameVersion = 1;
 constexpr uint32_t kCaller = 0, kCalled = 1;  // what the two say in place of ranks
-constexpr auto kCallerTimeout = std::chrono::seconds(5);
-constexpr auto kWayLimit = std::chrono::seconds(5);
 constexpr auto kCallPause = std::chrono::milliseconds(20);
 constexpr size_t kMostCallers = 64;
 constexpr int kBacklog = 4096;
@@ -133,7 +132,7 @@ void Port::take_callers() {
             if (!fd.valid()) break;
             Caller& caller = callers.emplace_back();
             caller.fd = std::move(fd);
-            caller.until = Clock::now() + kCallerTimeout;
+            caller.until = Clock::now() + std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_port_caller));
         }
     }
 }
@@ -181,7 +180,7 @@ bool Port::next(Contact* made) {
 // Calls one address after the other, and again, until one is answered, none takes a call, or it is too late.
 class PortCaller {
 public:
-    PortCaller(const PortName& port, std::chrono::seconds limit)
+    PortCaller(const PortName& port, std::chrono::nanoseconds limit)
         : key_(key_of(port)), deadline_(Clock::now() + limit) {
         tcp::Card mine = {}, theirs = {};
         mine.host = adi::host_number("net");
@@ -233,7 +232,8 @@ private:
             if (!fd_.valid()) continue;
             if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0 || errno == EINPROGRESS) {
                 stage_ = Stage::calling;
-                until_ = std::min(deadline_, Clock::now() + kWayLimit);
+                until_ =
+                    std::min(deadline_, Clock::now() + std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_port_way)));
                 return false;
             }
             if (errno == ECONNREFUSED) refused_++;
@@ -342,7 +342,7 @@ int accept_call(const std::string& name, Contact* made) {
     return good ? MPI_SUCCESS : MPI_ERR_PORT;
 }
 
-int call_port(const std::string& name, std::chrono::seconds limit, Contact* made) {
+int call_port(const std::string& name, std::chrono::nanoseconds limit, Contact* made) {
     PortName port;
     if (!read_port_name(name, &port) || !tcp::ready_to_prove()) return MPI_ERR_PORT;
     PortCaller caller(port, limit);

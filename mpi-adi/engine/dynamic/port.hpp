@@ -26,6 +26,6 @@ int close_port(const std::string& name);
 // Waits for the next caller at a port of this process, without limit of time.
 int accept_call(const std::string& name, Contact* made);
 // Calls at a port, until it is answered. MPI_ERR_PORT when it is closed, is no port, or does not answer in time.
-int call_port(const std::string& name, std::chrono::seconds limit, Contact* made);
+int call_port(const std::string& name, std::chrono::nanoseconds limit, Contact* made);
 
 }  // namespace viaduct::mpi

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/clock/limits.hpp"
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/dynamic/meet.hpp"
 #include "mpi-adi/engine/dynamic/port.hpp"
@@ -15,9 +16,6 @@
 
 namespace viaduct::mpi {
 namespace {
-
-// Started processes call at once; the parents have been waiting for them.
-constexpr std::chrono::seconds kParentsLimit{60};
 
 MPI_Comm parents_handle = MPI_COMM_NULL;
 
@@ -112,7 +110,8 @@ void meet_parents() {
         *world_comm(), 0,
         [&](RootLink* link) {
             Contact contact;
-            if (const int failed = call_port(*port, kParentsLimit, &contact)) return failed;
+            if (const int failed = call_port(*port, std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_spawn)), &contact))
+                return failed;
             use_contact_of(link, std::move(contact));
             return MPI_SUCCESS;
         },

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/clock/limits.hpp"
 #include "mpi-adi/transport/multirail/multirail.hpp"
 
 namespace viaduct::multirail {
 
 namespace {
 
-constexpr auto kHelloTimeout = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(2);
 constexpr auto kLongestPause = std::chrono::milliseconds(100);
 constexpr int kFirstEchoes = 8;  // had one after the other when a lane is new
@@ -70,7 +70,7 @@ void MultiLane::on_lane_ready(protocol::Peer& by) {
     link.probed = false;
     link.echoes = 0;
     link.state = LinkState::handshake;
-    link.hello_deadline = Clock::now() + kHelloTimeout;
+    link.hello_deadline = Clock::now() + std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_rail_hello));
     send_report(link, Kind::hello);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "core/clock/limits.hpp"
 #include "core/process/process_age.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
@@ -16,8 +17,6 @@
 namespace viaduct::multirail {
 
 namespace {
-
-constexpr auto kLateRailWait = std::chrono::seconds(3);
 
 // The names in CMPI_VIA_NICS; for "all", every NIC there is.
 std::vector<std::string> wanted_nics() {
@@ -162,7 +161,9 @@ int Multirail::connect(taskinfo_t* task) {
         const auto alone = std::find_if(lanes_.begin(), lanes_.end(), [](const MultiLane* lane) {
             return !lane->peer.lost() && !lane->peer.ready();
         });
-        if (alone == lanes_.end() && (!any_connecting() || now - start > kLateRailWait)) return MPIP_SUCCESS;
+        if (alone == lanes_.end() &&
+            (!any_connecting() || now - start > std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_late_rail))))
+            return MPIP_SUCCESS;
         if (now >= deadline) {
             if (alone == lanes_.end()) return MPIP_SUCCESS;
             return adi::fail(MPIP_ERR_OTHER, "process %u could not be connected on any rail", (*alone)->peer.rank);

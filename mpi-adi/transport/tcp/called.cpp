@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/clock/limits.hpp"
 #include "mpi-adi/transport/tcp/sockets.hpp"
 #include "mpi-adi/transport/tcp/tcp.hpp"
 
@@ -16,7 +17,6 @@ namespace viaduct::tcp {
 
 namespace {
 
-constexpr auto kHelloTimeout = std::chrono::seconds(5);
 constexpr size_t kMostPendingCallers = 256;
 constexpr size_t kMostNonces = 4096;
 
@@ -35,7 +35,7 @@ void Tcp::on_call(size_t listener) {
         watch(fd.get(), tag(Watched::pending_caller, static_cast<size_t>(fd.get())), EPOLLIN, false);
         PendingCaller pending_caller;
         pending_caller.fd = KeptFd(std::move(fd));
-        pending_caller.timeout_at = Clock::now() + kHelloTimeout;
+        pending_caller.timeout_at = Clock::now() + std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_tcp_hello));
         // The first bytes have mostly arrived with it, so callers that send nothing cannot displace it.
         if (!read_hello(pending_caller)) continue;
         if (pending_callers_.size() >= std::max(kMostPendingCallers, peers_.size()))

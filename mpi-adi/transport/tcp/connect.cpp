@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/clock/limits.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/tcp/sockets.hpp"
 #include "mpi-adi/transport/tcp/tcp.hpp"
@@ -19,7 +20,6 @@ namespace viaduct::tcp {
 
 namespace {
 
-constexpr auto kConnectTimeout = std::chrono::seconds(10);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
 
@@ -66,7 +66,7 @@ void Tcp::call_next(Lane& lane) {
         watch(fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLOUT, false);
         lane.fd = KeptFd(std::move(fd));
         lane.stage = Lane::Stage::calling;
-        lane.timeout_at = Clock::now() + kConnectTimeout;
+        lane.timeout_at = Clock::now() + std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_tcp_connect));
         lane.hello_bytes = 0;
         ++calling_;
         // On one host the connect is complete already: the Hello is sent at once, before the peer may close the caller.
