@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "utils/common/error.hpp"
 #include "utils/common/stop.hpp"
 
@@ -25,7 +26,6 @@ namespace viaduct::tools {
 namespace {
 
 constexpr size_t kMostRequest = 8192;
-constexpr int64_t kTimeForOne = 2'000'000'000;
 constexpr int kLookForStop = 200;  // milliseconds
 
 [[noreturn]] void refuse(const std::string& address, const std::string& why) {
@@ -168,8 +168,10 @@ void HttpEndpoint::listen_on_loopback(const std::string& address) {
 }
 
 void HttpEndpoint::serve_connection(int fd, const Answers& answer) const {
-    const auto say = [fd](const std::string& text) { write_all(fd, text, now_ns() + kTimeForOne); };
-    const std::optional<std::string> head = read_head(fd, now_ns() + kTimeForOne);
+    const auto say = [fd](const std::string& text) {
+        write_all(fd, text, now_ns() + limit_ns(TimeLimit::http_request));
+    };
+    const std::optional<std::string> head = read_head(fd, now_ns() + limit_ns(TimeLimit::http_request));
     if (!head) return say(plain(400, "Bad Request"));
     const size_t space = head->find(' ');
     const size_t end = head->find(' ', space + 1);

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/config/config_text.hpp"
 #include "core/provider/loader.hpp"
 
@@ -18,7 +19,6 @@ namespace viaduct::tools {
 
 namespace {
 
-constexpr uint64_t kAgentTimeoutMs = 5000;
 
 LinkOptions as_tool() {
     LinkOptions options;
@@ -37,7 +37,7 @@ void ask_nics(AgentLink& link, Inventory& all) {
     uint32_t ticket = 0;
     Status status = link.start(Mail(kagent::Type::kListNics), &ticket);
     bool more = status == Status::ok;
-    const Deadline deadline = deadline_from_timeout(kAgentTimeoutMs);
+    const Deadline deadline = now_ns() + limit_ns(TimeLimit::tool_inventory);
     while (more) {
         Mail answer;
         status = link.await(ticket, deadline, &answer);
@@ -77,8 +77,7 @@ std::string contents_of(int fd) {
 
 void ask_status(AgentLink& link, Inventory& all) {
     Mail answer;
-    if (link.call(Mail(kagent::Type::kStatus), &answer, deadline_from_timeout(kAgentTimeoutMs)) !=
-        Status::ok)
+    if (link.call(Mail(kagent::Type::kStatus), &answer, now_ns() + limit_ns(TimeLimit::tool_inventory)) != Status::ok)
         return;
     if (answer.type() != kagent::Type::kStatusText) return;
     if (!answer.descriptors.empty()) {  // too long for a message (kagent.hpp, kStatusText)
@@ -193,7 +192,7 @@ Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     uint32_t ticket = 0;
     Mail answer;
     Status status = link.start(Mail::of(kagent::Type::kResolveName, request), &ticket);
-    if (status == Status::ok) status = link.await(ticket, deadline_from_timeout(kAgentTimeoutMs), &answer);
+    if (status == Status::ok) status = link.await(ticket, now_ns() + limit_ns(TimeLimit::tool_inventory), &answer);
     if (status != Status::ok) {
         *why = link.last_error().empty() ? "the agent does not answer" : link.last_error();
         return status == Status::not_done ? Status::timeout : status;

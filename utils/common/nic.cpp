@@ -12,6 +12,7 @@
 
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/config/config.hpp"
 #include "utils/common/error.hpp"
 
@@ -22,7 +23,6 @@ namespace {
 constexpr size_t kHostAt = offsetof(VIP_NET_ADDRESS, HostAddress);
 constexpr size_t kPage = 4096;
 constexpr long kOneRequestMs = 5000;
-constexpr int64_t kAgentTimeout = 3'000'000'000;
 
 void put_discriminator(Address& address, const std::string& discriminator) {
     std::memcpy(address.room + kHostAt + address.head.HostAddressLen, discriminator.data(),
@@ -53,7 +53,7 @@ std::string trouble_with_agent(const std::string& device) {
     device.copy(name.name, sizeof(name.name) - 1);
     Mail answer;
     const Status status =
-        link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + kAgentTimeout);
+        link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + limit_ns(TimeLimit::tool_agent));
     if (status == Status::ok) return {};
     kagent::Error refusal;
     std::string why = link.last_error();

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "utils/common/error.hpp"
 #include "utils/common/stop.hpp"
 #include "utils/doctor/neighbours.hpp"
@@ -23,10 +24,7 @@ namespace {
 
 constexpr int kSliceMs = 100;
 constexpr int64_t kSlice = 100'000'000;
-constexpr int64_t kQuiet = 20'000'000'000;  // an end that asks nothing for so long is dropped
 // One is examined after the other: one that goes on asking does not keep the others away.
-constexpr int64_t kLongestExamination = 600'000'000'000;
-constexpr int64_t kVersionWait = 100'000'000;
 
 class Examination {
 public:
@@ -35,9 +33,9 @@ public:
     std::string name() const { return text_of(channel_.there().sin_addr); }
 
     void run() {
-        const int64_t until = now_ns() + kLongestExamination;
+        const int64_t until = now_ns() + limit_ns(TimeLimit::doctor_examination);
         int64_t last = now_ns();
-        while (!tools::stopped() && now_ns() - last < kQuiet && now_ns() < until) {
+        while (!tools::stopped() && now_ns() - last < limit_ns(TimeLimit::doctor_question) && now_ns() < until) {
             Json question;
             if (!channel_.receive(&question, kSlice)) {
                 if (!channel_.is_open()) return;
@@ -118,14 +116,15 @@ private:
     Json request_port(const Json& question) {
         sockaddr_in at = channel_.here();
         at.sin_port = htons(static_cast<uint16_t>(number_in(question, "port", 1, 65535)));
-        return {{"answers", version_spoken_at(at, 3, kVersionWait)}, {"taken", port_is_taken(at)}};
+        return {{"answers", version_spoken_at(at, 3, limit_ns(TimeLimit::doctor_version_near))},
+                {"taken", port_is_taken(at)}};
     }
 
     // The port of requests of the host that asks, and of no other.
     Json ask_you(const Json& question) {
         sockaddr_in at = channel_.there();
         at.sin_port = htons(static_cast<uint16_t>(number_in(question, "port", 1, 65535)));
-        return {{"answers", version_spoken_at(at, 5, kVersionWait)}};
+        return {{"answers", version_spoken_at(at, 5, limit_ns(TimeLimit::doctor_version_near))}};
     }
 
     // Of this end's address, and of the other one's.

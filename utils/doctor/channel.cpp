@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 
 namespace viaduct::doctor {
 
@@ -69,7 +70,7 @@ bool Channel::receive(Json* out, int64_t timeout_ns) {
 
 void Channel::send(const Json& what) {
     const std::string line = what.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
-    const int64_t until = now_ns() + 5'000'000'000;
+    const int64_t until = now_ns() + limit_ns(TimeLimit::doctor_send);
     for (size_t at = 0; at < line.size();) {
         const ssize_t n = ::send(socket_.get(), line.data() + at, line.size() - at, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n > 0) at += static_cast<size_t>(n);

@@ -15,6 +15,7 @@
 
 #include "core/shm/fd.hpp"
 #include "utils/common/error.hpp"
+#include "utils/common/limits.hpp"
 #include "utils/common/nic.hpp"
 #include "utils/common/statistics.hpp"
 #include "utils/doctor/neighbours.hpp"
@@ -25,13 +26,9 @@ namespace viaduct::doctor {
 
 namespace {
 
-constexpr int64_t kConnect = 3'000'000'000;
-constexpr int64_t kReport = 20'000'000'000;  // an agent may have to be started first
-constexpr int64_t kAnswer = 5'000'000'000;
 constexpr VIP_ULONG kListenMs = 50;
 constexpr int64_t kClockUs = 1'000'000;
 constexpr uint64_t kMessages = 5;
-constexpr long kMessageMs = 5000;
 
 std::optional<in_addr> by_resolver(const std::string& host) {
     addrinfo hints{};
@@ -166,7 +163,7 @@ private:
         to.sin_addr = ip_;
         to.sin_port = htons(kDoctorPort);
         Fd socket;
-        const int error = Channel::open(to, kConnect, &socket);
+        const int error = Channel::open(to, limit_ns(TimeLimit::doctor_connect), &socket);
         if (error != 0) {
             tell_unreached(error);
             return false;
@@ -174,7 +171,7 @@ private:
         channel_ = std::make_unique<Channel>(std::move(socket));
         try {
             sent_us_ = clock_us();
-            answer_ = channel_->ask({{"do", "report"}}, kReport);
+            answer_ = channel_->ask({{"do", "report"}}, limit_ns(TimeLimit::doctor_report));
             came_us_ = clock_us();
         } catch (const ChannelError& failure) {
             out_.problem("conversation-ended", "the other end", failure.what(),
@@ -284,7 +281,7 @@ private:
         const bool here = look_for_owners(ip_, own_interface_, fmt::format("{} of {}", text_of(ip_), host_), 1);
         look_for_owners(channel_->here().sin_addr, own_interface_,
                         fmt::format("{} of this host", text_of(channel_->here().sin_addr)), 0);
-        const Json answer = channel_->ask({{"do", "owners"}, {"own", 1}}, kAnswer);
+        const Json answer = channel_->ask({{"do", "owners"}, {"own", 1}}, limit_ns(TimeLimit::doctor_answer));
         const auto asked = answer.find("asked");
         if (!here && (asked == answer.end() || !asked->is_boolean() || !asked->get<bool>()))
             out_.ok("addresses",
@@ -318,7 +315,7 @@ private:
         options.host = host_;
         options.count = kMessages;
         options.interval_s = 0.01;
-        options.connect_wait_ms = kMessageMs;
+        options.connect_wait_ms = static_cast<long>(tools::limit_ms(TimeLimit::doctor_message));
         options.device = own_nic_->name;
         const messages::Outcome outcome = messages::ping(options, {});
         if (outcome.ended_by.empty() && outcome.round_trips_us.size() == kMessages && outcome.damaged == 0) {

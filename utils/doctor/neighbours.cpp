@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/shm/fd.hpp"
 #include "utils/doctor/channel.hpp"
 
@@ -24,7 +25,6 @@ namespace viaduct::doctor {
 
 namespace {
 
-constexpr int64_t kWait = 150'000'000;
 constexpr int kQuestions = 2;
 
 // RFC 826, for IPv4 over Ethernet.
@@ -78,8 +78,8 @@ Owners owners_of(const in_addr& ip, const std::string& interface) {
     result.asked = true;
     for (int i = 0; i < kQuestions; ++i) {
         ::sendto(socket.get(), &question, sizeof question, 0, reinterpret_cast<const sockaddr*>(&all), sizeof all);
-        const int64_t until = now_ns() + kWait;
-        for (int64_t left = kWait; left > 0; left = until - now_ns()) {
+        const int64_t until = now_ns() + limit_ns(TimeLimit::doctor_neighbours);
+        for (int64_t left = until - now_ns(); left > 0; left = until - now_ns()) {
             pollfd p{socket.get(), POLLIN, 0};
             ::poll(&p, 1, static_cast<int>(left / 1'000'000) + 1);
             Arp answer;

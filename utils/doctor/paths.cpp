@@ -6,19 +6,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/clock/limits.hpp"
+
 namespace viaduct::doctor {
 
 namespace {
 
-constexpr int64_t kAnswer = 5'000'000'000;
-constexpr int64_t kVersionWait = 200'000'000;
 constexpr int kVersionTries = 5;
 constexpr uint32_t kFirst = 8;   // datagrams that show that anything passes
 constexpr uint32_t kMany = 200;  // and how much is lost
 constexpr uint32_t kGapUs = 500;
 constexpr uint32_t kManyBytes = 512;
 constexpr uint32_t kEach = 3;  // of a size
-constexpr int kWaitMs = 300;
 constexpr double kLossy = 0.01;
 constexpr uint32_t kLeastFrame = 576 + kHeadersOfUdp;
 constexpr uint32_t kMostFrame = 16'384 + kHeadersOfUdp;
@@ -28,9 +27,9 @@ constexpr uint32_t kMostFrame = 16'384 + kHeadersOfUdp;
 int ask_port_here(Channel& channel, tools::Findings& out, int64_t port, const std::string& host) {
     sockaddr_in at = channel.here();
     at.sin_port = htons(static_cast<uint16_t>(port));
-    const int version = version_spoken_at(at, kVersionTries, kVersionWait);
+    const int version = version_spoken_at(at, kVersionTries, limit_ns(TimeLimit::doctor_version_far));
     if (version < 0) return version;
-    const Json answer = channel.ask({{"do", "ask_you"}, {"port", port}}, kAnswer);
+    const Json answer = channel.ask({{"do", "ask_you"}, {"port", port}}, limit_ns(TimeLimit::doctor_answer));
     if (!answer.contains("answers")) return version;  // an older release
     const std::string name = fmt::format("UDP port {} of this host", port);
     const int64_t seen = number_in(answer, "answers", -2, 255);
@@ -51,8 +50,9 @@ bool Paths::ask_request_port(const Report& there, int own_version) {
     sockaddr_in at = channel_.there();
     at.sin_port = htons(static_cast<uint16_t>(there.udp_port));
     const std::string name = fmt::format("UDP port {} of {}", there.udp_port, text_of(at.sin_addr));
-    const int version = version_spoken_at(at, kVersionTries, kVersionWait);
-    const Json local = channel_.ask({{"do", "request_port"}, {"port", there.udp_port}}, kAnswer);
+    const int version = version_spoken_at(at, kVersionTries, limit_ns(TimeLimit::doctor_version_far));
+    const Json local =
+        channel_.ask({{"do", "request_port"}, {"port", there.udp_port}}, limit_ns(TimeLimit::doctor_answer));
     const int64_t there_version = number_in(local, "answers", -2, 255);
     if (version >= 0) {
         if (own_version >= 0 && own_version != version) {
@@ -87,14 +87,15 @@ bool Paths::ask_request_port(const Report& there, int own_version) {
 uint32_t Paths::transfer(bool to_there, uint32_t socket, uint32_t count, uint32_t bytes, uint32_t gap_us,
                          Direction* direction) {
     const Series s{++series_, count, bytes, gap_us};
-    const Json same = {{"socket", socket}, {"series", s.number}, {"count", count},
-                       {"bytes", bytes},   {"gap_us", gap_us},   {"wait_ms", kWaitMs}};
+    const Json same = {{"socket", socket}, {"series", s.number},
+                       {"count", count},   {"bytes", bytes},
+                       {"gap_us", gap_us}, {"wait_ms", limit_ns(TimeLimit::doctor_packets) / 1'000'000}};
     if (!to_there) {
         Json question = same;
         question["do"] = "send";
         question["to"] = own_[socket]->port();
-        channel_.ask(question, kAnswer);
-        const Received got = own_[socket]->collect(s.number, count, int64_t{kWaitMs} * 1'000'000);
+        channel_.ask(question, limit_ns(TimeLimit::doctor_answer));
+        const Received got = own_[socket]->collect(s.number, count, limit_ns(TimeLimit::doctor_packets));
         if (direction != nullptr) {
             direction->damaged += got.damaged;
             direction->twice += got.twice;
@@ -106,7 +107,7 @@ uint32_t Paths::transfer(bool to_there, uint32_t socket, uint32_t count, uint32_
     own_[socket]->send(to, s);
     Json question = same;
     question["do"] = "count";
-    const Json got = channel_.ask(question, kAnswer);
+    const Json got = channel_.ask(question, limit_ns(TimeLimit::doctor_answer));
     if (direction != nullptr) {
         direction->damaged += static_cast<uint32_t>(number_in(got, "damaged", 0, count));
         direction->twice += static_cast<uint32_t>(number_in(got, "twice", 0, count));
@@ -198,7 +199,7 @@ void Paths::tell_size(const Direction& direction, uint32_t own_mtu, uint32_t the
 }
 
 bool Paths::compare(uint32_t own_mtu, uint32_t their_mtu) {
-    const Json opened = channel_.ask({{"do", "open"}}, kAnswer);
+    const Json opened = channel_.ask({{"do", "open"}}, limit_ns(TimeLimit::doctor_answer));
     const auto ports = opened.find("ports");
     for (uint32_t i = 0; i < 2; ++i) {
         own_[i] = std::make_unique<Probe>(channel_.here().sin_addr);

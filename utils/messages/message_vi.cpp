@@ -3,12 +3,9 @@
 #include "utils/messages/message_vi.hpp"
 
 #include "utils/common/error.hpp"
+#include "utils/common/limits.hpp"
 
 namespace viaduct::messages {
-
-namespace {
-constexpr VIP_ULONG kSendMs = 10'000;
-}
 
 MessageVi::MessageVi(tools::Nic& nic, VIP_RELIABILITY_LEVEL level, uint32_t bytes, VIP_CQ_HANDLE recv_cq)
     : buffer_bytes_((bytes + 63) / 64 * 64),
@@ -49,7 +46,8 @@ void MessageVi::repost(VIP_DESCRIPTOR* d) {
 }
 
 void MessageVi::send(uint32_t bytes) {
-    if (sending_ && !reap_send(kSendMs)) throw tools::ToolError("a send does not complete");
+    if (sending_ && !reap_send(tools::limit_ms(TimeLimit::message_send)))
+        throw tools::ToolError("a send does not complete");
     VIP_DESCRIPTOR* d = descriptor(kReceives);
     fill(d, outgoing(), bytes);
     tools::check(VipPostSend(vi_, d, memory_.handle()), "VipPostSend");

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "utils/common/limits.hpp"
 #include "utils/vipinfo/doctor.hpp"
 
 namespace viaduct::vipinfo {
@@ -15,7 +16,6 @@ using namespace tools;
 
 namespace {
 
-constexpr VIP_ULONG kTimeoutMs = 2000;
 constexpr char kText[] = "Viaduct carries this message";
 
 // Descriptor, then data, for each of the two directions; aligned as descriptors must be.
@@ -91,10 +91,10 @@ private:
         Addresses one{make_address(attributes_, 1), make_address(attributes_, 2)};
         Addresses two{make_address(attributes_, 2), make_address(attributes_, 1)};
         VIP_VI_ATTRIBUTES remote{};
-        return step("VipConnectPeerRequest",
-                    VipConnectPeerRequest(sender_, one.of(one.local), one.of(one.remote), kTimeoutMs)) &&
-               step("VipConnectPeerRequest",
-                    VipConnectPeerRequest(receiver_, two.of(two.local), two.of(two.remote), kTimeoutMs)) &&
+        return step("VipConnectPeerRequest", VipConnectPeerRequest(sender_, one.of(one.local), one.of(one.remote),
+                                                                   limit_ms(TimeLimit::try_message))) &&
+               step("VipConnectPeerRequest", VipConnectPeerRequest(receiver_, two.of(two.local), two.of(two.remote),
+                                                                   limit_ms(TimeLimit::try_message))) &&
                step("VipConnectPeerWait", VipConnectPeerWait(sender_, &remote)) &&
                step("VipConnectPeerWait", VipConnectPeerWait(receiver_, &remote));
     }
@@ -104,8 +104,8 @@ private:
         fill(slots_[0], memory_, sizeof kText);
         VIP_DESCRIPTOR* done = nullptr;
         if (!step("VipPostSend", VipPostSend(sender_, &slots_[0].descriptor, memory_)) ||
-            !step("VipRecvWait", VipRecvWait(receiver_, kTimeoutMs, &done)) ||
-            !step("VipSendWait", VipSendWait(sender_, kTimeoutMs, &done))) {
+            !step("VipRecvWait", VipRecvWait(receiver_, limit_ms(TimeLimit::try_message), &done)) ||
+            !step("VipSendWait", VipSendWait(sender_, limit_ms(TimeLimit::try_message), &done))) {
             return failure_;
         }
         return std::memcmp(slots_[1].data, kText, sizeof kText) == 0 ? "" : "the message arrived damaged";

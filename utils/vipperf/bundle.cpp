@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "utils/common/limits.hpp"
+
 namespace viaduct::vipperf {
 
 namespace {
 
 constexpr uint32_t kNoteRoom = 16;  // receives beyond the credit, for notes
 constexpr uint64_t kCheckedBytes = 64u << 20;
-constexpr long kConnectMs = 10'000;
 constexpr size_t kPage = 4096;
 
 constexpr size_t kDescriptorsPerSide = 2 * Bundle::kSends;
@@ -40,9 +41,9 @@ std::string discriminator_of(const std::string& base, size_t index) {
 void StallCheck::look_at_clock() {
     const int64_t now = now_ns();
     if (began_ == 0) began_ = now;
-    if (now - began_ > int64_t{kStallMs} * 1'000'000)
-        throw tools::ToolError(
-            fmt::format("nothing has come for {} s: the other end hangs", kStallMs / 1000));
+    if (now - began_ > limit_ns(TimeLimit::vipperf_stall))
+        throw tools::ToolError(fmt::format("nothing has come for {} s: the other end hangs",
+                                           tools::limit_ms(TimeLimit::vipperf_stall) / 1000));
 }
 
 Bundle::Bundle(const std::string& device, const Plan& plan) : plan_(plan), nic_(device), channels_(plan.vis) {
@@ -130,7 +131,8 @@ void Bundle::accept_all(const std::string& discriminator) {
         tools::Address local = nic_.local(discriminator_of(discriminator, i)), remote{};
         VIP_VI_ATTRIBUTES theirs{};
         VIP_CONN_HANDLE request = nullptr;
-        tools::check(VipConnectWait(nic_.handle(), &local.head, kConnectMs, &remote.head, &theirs, &request),
+        tools::check(VipConnectWait(nic_.handle(), &local.head, tools::limit_ms(TimeLimit::vipperf_connect),
+                                    &remote.head, &theirs, &request),
                      "VipConnectWait");
         tools::check(VipConnectAccept(request, channels_[i].vi), "VipConnectAccept");
     }
@@ -139,7 +141,8 @@ void Bundle::accept_all(const std::string& discriminator) {
 void Bundle::request_all(const std::string& host, const std::string& discriminator) {
     for (size_t i = 0; i < channels_.size(); ++i) {
         tools::request(nic_, channels_[i].vi, nic_.local("vipperf"),
-                       nic_.remote(host, discriminator_of(discriminator, i)), kConnectMs);
+                       nic_.remote(host, discriminator_of(discriminator, i)),
+                       static_cast<long>(tools::limit_ms(TimeLimit::vipperf_connect)));
     }
 }
 

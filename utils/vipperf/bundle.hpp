@@ -13,6 +13,7 @@
 
 #include "core/clock/clock.hpp"
 #include "utils/common/error.hpp"
+#include "utils/common/limits.hpp"
 #include "utils/common/nic.hpp"
 #include "utils/vipperf/plan.hpp"
 
@@ -36,7 +37,8 @@ private:
     int64_t began_ = 0;
 };
 
-inline constexpr VIP_ULONG kStallMs = 20'000;  // nothing happens for so long: the other end hangs
+// Nothing happens for so long: the other end hangs.
+inline VIP_ULONG stall_ms() { return tools::limit_ms(TimeLimit::vipperf_stall); }
 
 struct Channel {
     VIP_VI_HANDLE vi = nullptr;
@@ -200,14 +202,14 @@ Arrival Bundle::receive(Channel& c) {
         }
     } else if constexpr (how == Completion::wait) {
         VIP_DESCRIPTOR* d = nullptr;
-        const VIP_RETURN result = VipRecvWait(c.vi, kStallMs, &d);
+        const VIP_RETURN result = VipRecvWait(c.vi, stall_ms(), &d);
         if (result != VIP_SUCCESS) [[unlikely]]
             fail_with(result, d, "VipRecvWait");
         return {d, &c};
     } else {
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN is_receive = VIP_FALSE;
-        tools::check(VipCQWait(cq_, kStallMs, &vi, &is_receive), "VipCQWait");
+        tools::check(VipCQWait(cq_, stall_ms(), &vi, &is_receive), "VipCQWait");
         VIP_DESCRIPTOR* d = nullptr;
         VIP_RETURN result;
         while ((result = VipRecvDone(vi, &d)) == VIP_NOT_DONE) {
@@ -227,14 +229,14 @@ void Bundle::reap(Channel& c, uint32_t left) {
         VIP_RETURN result;
         if constexpr (how == Completion::cq || how == Completion::cq_wait) {
             VIP_BOOLEAN is_receive = VIP_FALSE;
-            result = how == Completion::cq ? VipCQDone(cq_, &vi, &is_receive)
-                                           : VipCQWait(cq_, kStallMs, &vi, &is_receive);
+            result =
+                how == Completion::cq ? VipCQDone(cq_, &vi, &is_receive) : VipCQWait(cq_, stall_ms(), &vi, &is_receive);
             if (result == VIP_SUCCESS) {
                 while ((result = VipSendDone(vi, &d)) == VIP_NOT_DONE) {
                 }
             }
         } else {
-            result = how == Completion::wait ? VipSendWait(vi, kStallMs, &d) : VipSendDone(vi, &d);
+            result = how == Completion::wait ? VipSendWait(vi, stall_ms(), &d) : VipSendDone(vi, &d);
         }
         if (result == VIP_NOT_DONE) {
             stall_check.look();

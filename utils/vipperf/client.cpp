@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "utils/common/limits.hpp"
 #include "utils/vipperf/fitting.hpp"
 #include "utils/vipperf/limit.hpp"
 
@@ -12,7 +13,6 @@ namespace {
 
 constexpr uint64_t kMostLatency = 200'000;
 constexpr uint64_t kMostStream = 2'000'000;
-constexpr VIP_ULONG kAnswerMs = 60'000;
 constexpr double kNsPerUs = 1000;
 
 }  // namespace
@@ -43,14 +43,14 @@ uint32_t Client::set_up(const Plan& plan) {
     command.what = Command::What::setup;
     command.plan = bundle->plan();
     control_.send(command);
-    const Answer theirs = answer(kAnswerMs);
+    const Answer theirs = answer(tools::limit_ms(TimeLimit::vipperf_answer));
     bundle->request_all(options_.host, options_.discriminator + "/" + std::to_string(theirs.bundle));
     bundle->set_remote(theirs.window);
     command = Command{};
     command.what = Command::What::window;
     command.window = bundle->window();
     control_.send(command);
-    answer(kAnswerMs);
+    answer(tools::limit_ms(TimeLimit::vipperf_answer));
     if (theirs.bundle != bundles_.size()) throw tools::ToolError("the server counts plans differently");
     bundles_.push_back(std::move(bundle));
     return theirs.bundle;
@@ -61,10 +61,10 @@ Client::Both Client::run(const Run& run) {
     command.what = Command::What::run;
     command.run = run;
     control_.send(command);
-    answer(kAnswerMs);
+    answer(tools::limit_ms(TimeLimit::vipperf_answer));
     Both both;
     both.here = measure(*bundles_[run.bundle], run, true);
-    both.there = answer(kAnswerMs);
+    both.there = answer(tools::limit_ms(TimeLimit::vipperf_answer));
     return both;
 }
 

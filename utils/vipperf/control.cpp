@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "utils/common/error.hpp"
+#include "utils/common/limits.hpp"
 
 namespace viaduct::vipperf {
 
@@ -11,7 +12,6 @@ namespace {
 
 constexpr size_t kReceives = 4;  // one message is under way at a time
 constexpr size_t kBuffersAt = (kReceives + 1) * sizeof(VIP_DESCRIPTOR);
-constexpr VIP_ULONG kSendMs = 10'000;
 
 }  // namespace
 
@@ -84,7 +84,8 @@ void Control::send_record(Record record) {
     d->DS[0].Local.Data.Address = out;
     tools::check(VipPostSend(vi_, d, memory_.handle()), "VipPostSend");
     VIP_DESCRIPTOR* sent = nullptr;
-    if (VipSendWait(vi_, kSendMs, &sent) != VIP_SUCCESS) throw tools::ToolError("the other end has left");
+    if (VipSendWait(vi_, tools::limit_ms(TimeLimit::message_send), &sent) != VIP_SUCCESS)
+        throw tools::ToolError("the other end has left");
 }
 
 template <class Record>

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "utils/common/limits.hpp"
 #include "utils/common/stop.hpp"
 #include "utils/vipperf/control.hpp"
 #include "utils/vipperf/limit.hpp"
@@ -82,7 +83,7 @@ private:
         control_.send(answer);
         bundle->accept_all(options_.discriminator + "/" + std::to_string(answer.bundle));
         Command theirs;
-        if (!control_.receive(&theirs, kStallMs) || theirs.what != Command::What::window)
+        if (!control_.receive(&theirs, stall_ms()) || theirs.what != Command::What::window)
             throw tools::ToolError("the client does not answer");
         bundle->set_remote(theirs.window);
         bundles_.push_back(std::move(bundle));

@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 
 namespace viaduct::vipstat {
 
 namespace {
 
-constexpr uint64_t kTimeoutMs = 2000;
 
 LinkOptions as_tool() {
     LinkOptions options;
@@ -40,7 +40,7 @@ std::vector<ProcessView> EndedLook::look(const std::vector<pid_t>& pids, Watch& 
     Mail answer;
     // An agent without this question is older.
     if (link_.call(Mail::of(kagent::Type::kListEnded, kagent::EndedQuery{}), &answer,
-                   deadline_from_timeout(kTimeoutMs)) != Status::ok)
+                   now_ns() + limit_ns(TimeLimit::tool_ended)) != Status::ok)
         return {};
     std::vector<ProcessView> out;
     size_t at = 0;

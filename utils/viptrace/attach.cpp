@@ -22,6 +22,7 @@
 
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/shm/segment.hpp"
 #include "core/stats/reader.hpp"
 #include "utils/common/error.hpp"
@@ -35,9 +36,6 @@ namespace {
 using tools::ToolError;
 
 constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kAgentAnswers = 5'000 * kMillisecond;
-constexpr int64_t kProcessBegins = 5'000 * kMillisecond;
-constexpr int64_t kProcessEnds = 1'000 * kMillisecond;
 constexpr int64_t kBetweenLooks = 10 * kMillisecond;
 
 volatile std::sig_atomic_t enough = 0;
@@ -87,7 +85,8 @@ public:
         const bool alive = !is_over();
         link_.reset();
         uint32_t ended = 0;
-        for (const int64_t until = now_ns() + kProcessEnds; alive && ended != 1 && now_ns() < until; pause())
+        for (const int64_t until = now_ns() + limit_ns(TimeLimit::trace_ends); alive && ended != 1 && now_ns() < until;
+             pause())
             if (!read(offsetof(Header, ended), &ended, sizeof ended)) break;
     }
 
@@ -131,7 +130,7 @@ private:
         Mail request(kagent::Type::kTrace), answer;
         request.descriptors.push_back(std::move(segment));
         request.descriptors.emplace_back(::fcntl(memory_.fd(), F_DUPFD_CLOEXEC, 3));
-        const Deadline until = now_ns() + kAgentAnswers;
+        const Deadline until = now_ns() + limit_ns(TimeLimit::trace_agent);
         uint32_t ticket = 0;
         Status status = link_->start(std::move(request), &ticket, until);
         if (status == Status::ok) status = link_->await(ticket, until, &answer);
@@ -147,7 +146,7 @@ private:
 
     void wait_until_it_records() {
         uint64_t magic = 0;
-        for (const int64_t until = now_ns() + kProcessBegins; magic != kRecordMagic; pause()) {
+        for (const int64_t until = now_ns() + limit_ns(TimeLimit::trace_begins); magic != kRecordMagic; pause()) {
             if (!read(0, &magic, sizeof magic)) throw refusal("its record cannot be read");
             if (magic == kRefusedMagic) throw refusal("it is recorded already (viptrace record)");
             if (magic == kRecordMagic) return;
