@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "core/clock/limits.hpp"
 #include "providers/wire/auth.hpp"
 #include "providers/wire/format.hpp"
 #include "viaduct/types.hpp"
@@ -208,22 +209,27 @@ struct Tuning {
     Time first_timeout = 20'000'000;  // before anything was measured
     Time min_timeout = 4'000'000;     // a peer without a processor answers after 4 ms and more
     Time max_timeout = 200'000'000;
-    Time give_up = 2'000'000'000;   // without any progress: the connection is broken
+    Time give_up = unstretched_ns(TimeLimit::wire_give_up);  // without any progress: the connection is broken
     Time keep_alive = 100'000'000;  // a quiet side says that it lives
-    Time silence = 650'000'000;     // nothing heard for so long: the peer is dead
+    Time silence = unstretched_ns(TimeLimit::wire_silence);  // nothing heard for so long: the peer is dead
     // The same of a peer whose death another process would report, and instead of shorter times below and above.
-    Time attended_silence = 5'000'000'000;
+    Time attended_silence = unstretched_ns(TimeLimit::wire_attended_silence);
     bool attended = false;        // another process tells our peers when this one dies
     Time first_try = 10'000'000;  // connecting: between two tries, doubling up to max_try
     Time max_try = 100'000'000;
-    Time no_match_grace = 100'000'000;  // a peer that answers no-match for so long has no waiter (docs/decisions.md)
-    Time no_match_silence = 1'000'000'000;  // so has one that answers no-match and then nothing for so long
-    uint32_t refusals = 2;  // and a host whose port refuses so many questions,
-    Time refusal_grace = 1'000'000'000;  // the last one so long after the first: a daemon may be starting meanwhile
-    Time request_silence = 500'000'000;  // a request that is not repeated for so long is handed out no more
-    Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up
-    Time accept_timeout = 1'000'000'000;
-    Time close_linger = 500'000'000;  // how long a disconnect is repeated
+    // A peer that answers no-match for so long has no waiter (docs/decisions.md), and so has one that answers no-match
+    // and then nothing for so long,
+    Time no_match_grace = unstretched_ns(TimeLimit::wire_no_match_grace);
+    Time no_match_silence = unstretched_ns(TimeLimit::wire_no_match_silence);
+    // and a host whose port refuses so many questions, the last one so long after the first: a daemon may be starting
+    // meanwhile.
+    uint32_t refusals = 2;
+    Time refusal_grace = unstretched_ns(TimeLimit::wire_refusal_grace);
+    // A request that is not repeated for so long is handed out no more; its requester has given up.
+    Time request_silence = unstretched_ns(TimeLimit::wire_request_silence);
+    Time stale_incoming = unstretched_ns(TimeLimit::wire_stale_incoming);
+    Time accept_timeout = unstretched_ns(TimeLimit::wire_accept);
+    Time close_linger = unstretched_ns(TimeLimit::wire_close);  // how long a disconnect is repeated
     // Answers to frames that belong to no connection, and challenges: so many a second, and at once.
     uint32_t answers_per_second = 100, answers_at_once = 20;
     Time tell_again = 10'000'000'000;  // frames of unknown hosts are reported so often at most
@@ -236,6 +242,13 @@ struct Tuning {
     uint64_t (*draw)() = nullptr;
     // With a key nothing is acted on or answered that its peer has not tagged with the same one (auth.hpp).
     std::optional<Key> key;
+
+    // The driver of a node in a real process calls it once; tests with a clock of their own do not.
+    void stretch_limits(int factor) {
+        for (Time* limit : {&give_up, &silence, &attended_silence, &no_match_grace, &no_match_silence, &refusal_grace,
+                            &request_silence, &stale_incoming, &accept_timeout, &close_linger})
+            *limit *= factor;
+    }
 };
 
 inline constexpr uint32_t kMaxReads = 64;
