@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "providers/packet/nic.hpp"
 
 namespace viaduct::packet {
@@ -15,10 +16,6 @@ namespace {
 
 // VIPL waits a little beyond its deadline, so that the wire's own answer arrives in time.
 wire::Time wire_deadline(Deadline deadline) { return deadline == kNever ? wire::kNoTime : deadline; }
-
-// How long a listener waits for the engine process to note it; one that has the processor answers in
-// microseconds.
-constexpr int64_t kEngineTimeout = 20'000'000;
 
 template <class Begin>
 Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) {
@@ -93,7 +90,7 @@ Status listen(NicContext* nic, const EndAddress& local, Deadline, ConnectOp** ou
     op->local = local;
     if (const Status begun = begin_listening(*op); begun != Status::ok) return begun;
     // The same where the engine process keeps them.
-    for (const int64_t until = now_ns() + kEngineTimeout;
+    for (const int64_t until = now_ns() + limit_ns(TimeLimit::packet_listen);
          !op->engine->port().is_known() && !op->decided && now_ns() < until;) {
         lock.unlock();
         op->engine->poll();

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/packet/engine.hpp"
@@ -18,10 +19,7 @@ namespace viaduct::packet {
 
 namespace {
 
-// How long an engine that ends waits until its peers have received its last frames: some wait for a processor, and with
-// some drivers (memif) frames that they have not fetched by then are lost.
-constexpr int64_t kCloseWait = 200'000'000;
-// Between two looks for their answers.
+// Between two looks for the answers of peers.
 constexpr uint32_t kLookForAnswers = 50;  // us
 
 // Of the system's source. False: it is forbidden to us, and there is no file of it.
@@ -107,7 +105,9 @@ void close_all_links(int, void*) {
             live->close_links();
             living.push_back(std::move(live));
         }
-    const int64_t until = now_ns() + kCloseWait;  // for all of them together
+    // For all of them together. Some peers wait for a processor, and some drivers (memif) lose frames that a peer has
+    // not fetched.
+    const int64_t until = now_ns() + limit_ns(TimeLimit::packet_close);
     for (const auto& live : living) live->wait_for_closes(until);
 }
 [[maybe_unused]] const int registered_at_load = ::on_exit(close_all_links, nullptr);
@@ -163,6 +163,7 @@ bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why,
     if (port_ == nullptr) return false;
     const LinkRange links = port_->links();
     wire::Tuning tuning;
+    tuning.stretch_limits(time_factor());
     tuning.max_frame = port_->max_frame();
     tuning.max_links = std::min(kMaxLinks, links.count);
     tuning.first_link = links.first;
@@ -256,7 +257,8 @@ Engine::~Engine() {
         log_counters();
         node_->close_links(now());
         port_->transmit();
-        for (const int64_t until = now_ns() + kCloseWait; node_->links_in_use() != 0 && now_ns() < until;) {
+        for (const int64_t until = now_ns() + limit_ns(TimeLimit::packet_close);
+             node_->links_in_use() != 0 && now_ns() < until;) {
             lock.unlock();
             if (!poll()) ::usleep(100);
             lock.lock();

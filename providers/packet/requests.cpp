@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/clock/limits.hpp"
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/encapsulation.hpp"
 
@@ -12,12 +13,9 @@ using wire::Kind;
 
 namespace {
 
-// A requester repeats itself every 100 ms; one that was silent for so long has given up or is connected.
-constexpr int64_t kExpiry = 5'000'000'000;
+// Kept for longer, a request would meet a waiter after its sender has accepted the answer that no program waits.
+static_assert(unstretched_ns(TimeLimit::packet_no_waiter) < unstretched_ns(TimeLimit::wire_no_match_grace));
 constexpr size_t kMostMatches = 8192;
-// A request that found no waiter is kept for a program that comes to wait for it. It is not kept so long that its
-// sender may already have accepted the answer that no program waits (wire::Tuning::no_match_grace).
-constexpr int64_t kHold = 80'000'000;
 constexpr size_t kMostWaiting = 64;
 
 }  // namespace
@@ -44,8 +42,9 @@ void Requests::add(uint32_t slot, const RequestFilter& filter, int64_t now, Held
     ++place_count_;
     filters_[key].emplace(next_serial_, Listener{slot, filter, next_serial_, false, 0});
     ++next_serial_;
-    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [&](const Waiting& w) { return w.key == key && now - w.since <= kHold; });
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) {
+        return w.key == key && now - w.since <= limit_ns(TimeLimit::packet_no_waiter);
+    });
     if (found == waiting_.end()) return;
     *held = std::move(found->request);
     waiting_.erase(found);
@@ -55,7 +54,7 @@ void Requests::hold(const std::string& key, uint64_t nonce, std::span<const std:
                     int64_t now) {
     for (const Waiting& w : waiting_)
         if (w.nonce == nonce && w.request.from == from) return;  // a copy
-    std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > kExpiry; });
+    std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > limit_ns(TimeLimit::packet_request); });
     if (waiting_.size() == kMostWaiting) waiting_.pop_front();
     waiting_.push_back({key, nonce, now, {{frame.begin(), frame.end()}, from}});
 }
@@ -143,7 +142,8 @@ Target Requests::withdrawal(const NicAddress& from, uint64_t nonce) {
 }
 
 void Requests::expire(int64_t now) {
-    std::erase_if(matches_, [&](const auto& m) { return now - m.second.received_at > kExpiry; });
+    std::erase_if(matches_,
+                  [&](const auto& m) { return now - m.second.received_at > limit_ns(TimeLimit::packet_request); });
     expired_at_ = now;
 }
 
@@ -162,7 +162,7 @@ void Requests::pass_on(uint32_t slot, const NicAddress& from, uint32_t source, u
 }
 
 Target Requests::incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now) {
-    if (now - expired_at_ > kExpiry) expire(now);
+    if (now - expired_at_ > limit_ns(TimeLimit::packet_request)) expire(now);
     wire::Frame f;
     if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};
     if (f.header.kind == Kind::withdraw) return withdrawal(from, wire::read_answer(f).nonce);
