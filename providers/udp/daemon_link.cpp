@@ -12,6 +12,7 @@
 #include "core/agent/meeting_point.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/packet/message.hpp"
@@ -21,8 +22,6 @@ namespace viaduct::udp {
 
 namespace {
 
-constexpr int64_t kStartTimeout = 5'000'000'000;
-constexpr int64_t kAgainTimeout = 200'000'000;  // while the engine has better to do
 constexpr int64_t kPause = 2'000'000;
 constexpr int64_t kStartAgain = 1'000'000'000;  // where the started daemon has left again
 constexpr int64_t kLookEvery = 100'000'000;
@@ -121,7 +120,7 @@ uint32_t DaemonLink::add(FilterMessage message) {
     message.number = ++last_ != 0 ? last_ : ++last_;
     // Its place is there first: what the daemon knows must be in filters_, or nothing could remove it.
     std::map<uint32_t, FilterMessage> place{{message.number, message}};
-    if ((!is_alive() && !find(now_ns() + kStartTimeout)) || !tell(message)) {
+    if ((!is_alive() && !find(now_ns() + limit_ns(TimeLimit::udpd_start))) || !tell(message)) {
         VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
         return 0;
     }
@@ -144,7 +143,8 @@ void DaemonLink::look_after(int64_t now) {
     looked_at_ = now;
     if (is_alive()) return;
     VIADUCT_LOG(warn, "udp", "viaduct-udpd of %s has ended; another one is started", text_of(nic_).c_str());
-    if (!find(now + kAgainTimeout)) VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
+    if (!find(now + limit_ns(TimeLimit::udpd_start_again)))
+        VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
 }
 
 }  // namespace viaduct::udp

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/fair/share.hpp"
 #include "core/log/log.hpp"
 #include "core/process/peer_process.hpp"
@@ -27,7 +28,6 @@ using packet::take_message;
 
 namespace {
 
-constexpr int64_t kGreetingTimeout = 5'000'000'000;  // for a connection without a message
 constexpr int64_t kRefuseFor = 200'000'000;
 constexpr size_t kMostSessions = 4096;
 constexpr size_t kSilentOfOneUser = 32;  // connections without a first message
@@ -131,7 +131,7 @@ void RequestServer::look(int timeout_ms) {
     if (callers) take_connections();
     const int64_t now = now_ns();
     for (const auto& s : sessions_)
-        if (!s->greeted && now - s->since > kGreetingTimeout) s->over = true;
+        if (!s->greeted && now - s->since > limit_ns(TimeLimit::udpd_greeting)) s->over = true;
     close_over();
     if (closers_.busy()) closers_.look(now);
     acceptor_.look(now);
