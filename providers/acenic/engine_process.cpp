@@ -11,6 +11,7 @@
 #include "core/agent/meeting_point.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "providers/acenic/port_lock.hpp"
 
@@ -19,7 +20,6 @@ namespace viaduct::acenic {
 namespace {
 
 // Opening a DPDK port takes a fraction of a second; more on a busy machine. VipOpenNic ends within ten seconds.
-constexpr int64_t kStartTimeout = 7'000'000'000;
 constexpr int64_t kPause = 5'000'000;
 
 // Waits for one message; closed also when it does not come in time.
@@ -86,7 +86,7 @@ std::vector<Place> addresses(const PortSpec& spec, const ModeChoice& mode) {
 
 Status find_engine(const PortSpec& spec, const ModeChoice& mode, EngineLink* out, std::string* why,
                    std::string* cure) {
-    out->deadline = now_ns() + kStartTimeout;
+    out->deadline = now_ns() + limit_ns(TimeLimit::acenicd_start);
     const std::vector<Place> places = addresses(spec, mode);
     std::string in_the_way;
     bool started = false;

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "providers/wire/format.hpp"
 
@@ -26,10 +27,7 @@ struct VirtioHeader {
     uint16_t header_bytes, segment_bytes, checksum_start, checksum_offset;
 };
 static_assert(sizeof(VirtioHeader) == 10);
-
-// A queue is full for no longer, the receiver of a veth waiting for a processor included. What is refused longer
-// than this holds the others up no more; it stays below the silence after which a peer is dead.
-constexpr int64_t kLongestFull = 300'000'000;
+static_assert(unstretched_ns(TimeLimit::acenic_full) < unstretched_ns(TimeLimit::wire_silence));
 
 }  // namespace
 
@@ -58,7 +56,8 @@ bool PacketSocket::is_refused(uint32_t bytes, int error) {
     if (error == ENOBUFS && bytes <= passed_) {
         const int64_t now = now_ns();
         if (full_since_ == 0) full_since_ = now;
-        if (now - full_since_ < kLongestFull) return false;
+        // A frame that is refused for longer holds the others up no more: peers that wait for them would count as lost.
+        if (now - full_since_ < limit_ns(TimeLimit::acenic_full)) return false;
         passed_ = bytes - 1;
         ++lost_.not_taken;
     } else if (error == ENOBUFS || error == EMSGSIZE) {

@@ -13,13 +13,13 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/shm/segment.hpp"
 
 namespace viaduct::acenic {
 
 namespace {
 
-constexpr int64_t kNeighbourTimeout = 500'000'000;
 constexpr uint32_t kOtherMtu = 9000, kLeastMtu = 576, kMostMtu = 16000;
 
 bool refuse(const std::string& text, Rejection* why, const std::string& reason, const char* cure) {
@@ -237,7 +237,7 @@ bool find_neighbour(const PortSpec& port, uint32_t ip, NicAddress* out) {
     to.sin_port = htons(9);
     to.sin_addr.s_addr = ip;
     if (::sendto(socket.get(), "", 0, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) < 0) return false;
-    for (const int64_t until = now_ns() + kNeighbourTimeout; now_ns() < until; ::usleep(5000))
+    for (const int64_t until = now_ns() + limit_ns(TimeLimit::acenic_neighbour); now_ns() < until; ::usleep(5000))
         if (known_neighbour(socket.get(), port, ip, out)) return true;
     return false;
 }

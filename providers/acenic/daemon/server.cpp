@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "providers/acenic/exclusive_port.hpp"
 #include "providers/wire/bytes.hpp"
@@ -23,7 +24,6 @@ constexpr int64_t kSocketsEvery = 1'000'000;  // deaths and newcomers are notice
 constexpr int64_t kRefuseFor = 200'000'000;
 constexpr int kLongestSleepUs = 1'000'000;
 constexpr int kLookAgainUs = 100;               // a port without a descriptor to wait for
-constexpr int64_t kStallTimeout = 20'000'000;  // with a host that takes no frames from another
 constexpr size_t kSilentOfOneUser = 32;
 constexpr size_t kSilentInAll = 2 * kPlaces;
 constexpr uint32_t kCommandsPerRound = 16;
@@ -203,7 +203,7 @@ bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t n
         return false;
     }
     if (s.stalled_since == 0) s.stalled_since = now;
-    return now - s.stalled_since < kStallTimeout;
+    return now - s.stalled_since < limit_ns(TimeLimit::acenicd_stall);
 }
 
 // To our own address: to another host of this port, or to the same one. False: not yet.

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "core/fair/share.hpp"
 #include "core/log/log.hpp"
 #include "core/process/peer_process.hpp"
@@ -20,7 +21,6 @@ namespace viaduct::acenic {
 
 namespace {
 
-constexpr int64_t kGreetingTimeout = 5'000'000'000;  // for a connection without a message
 constexpr uint32_t kSendsPerRound = 32;              // of one host, so that none keeps the others waiting
 constexpr uint32_t kFewestSends = 2;
 constexpr int kLastRounds = 32;  // a send ring's worth of frames
@@ -67,7 +67,8 @@ void Server::look_at_sockets(int timeout_us) {
     }
     if (callers) take_connections();  // sessions may end by that, so it comes after the events of sessions
     for (const auto& s : sessions_)
-        if (s->stage != Session::Stage::running && sockets_at_ - s->since > kGreetingTimeout) s->over = true;
+        if (s->stage != Session::Stage::running && sockets_at_ - s->since > limit_ns(TimeLimit::acenicd_greeting))
+            s->over = true;
     close_over();
     if (closers_.busy()) closers_.look(sockets_at_);
     acceptor_.look(sockets_at_);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/clock/limits.hpp"
+
 namespace viaduct::acenic::tigon {
 
 namespace {
@@ -12,7 +14,6 @@ namespace {
 // A NIC takes a frame in microseconds; one whose process has to wait for a processor may need some
 // milliseconds.
 constexpr int64_t kStalled = 50'000'000;
-constexpr int64_t kHung = 10'000'000'000;
 
 Address address_of(size_t offset) {
     return {static_cast<uint32_t>(uint64_t{offset} >> 32), static_cast<uint32_t>(offset)};
@@ -126,7 +127,7 @@ bool Driver::stands_still(int64_t now) {
         waits_since_ = now;
         return false;
     }
-    return now - waits_since_ >= kStalled && now - waits_since_ < kHung;
+    return now - waits_since_ >= kStalled && now - waits_since_ < limit_ns(TimeLimit::acenicd_hung);
 }
 
 // ---- receiving
