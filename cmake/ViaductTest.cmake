@@ -15,7 +15,10 @@ string(SUBSTRING ${VIADUCT_BUILD_HASH} 0 8 VIADUCT_BUILD_HASH)
 # that starts the agent shares the memory of its parent, and its end looks like one.) (By default the thread sanitizer also ends a
 # forked child that starts threads; opening a NIC in a child is one of the things tested.)
 # Interfaces of the machine are no NICs of a test that does not ask for them.
+# A test's process that waits for a processor does not look like one that has failed: time limits are this many times as long.
+set(VIADUCT_TEST_TIME_FACTOR 10)
 set(VIADUCT_TEST_ENVIRONMENT
+    VIADUCT_TIME_FACTOR=${VIADUCT_TEST_TIME_FACTOR}
     VIADUCT_UDP_INTERFACES=
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     UBSAN_OPTIONS=print_stacktrace=1
@@ -50,6 +53,12 @@ function(viaduct_test name)
     if(arg_IN_TURN)
         set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ${arg_IN_TURN})
     endif()
+endfunction()
+
+# viaduct_true_limits(test...): tests about time limits of the product (docs/limits.md), which have their true length there. Such a test
+# is SERIAL, unless it allows seconds more than the limit.
+function(viaduct_true_limits)
+    set_property(TEST ${ARGN} APPEND PROPERTY ENVIRONMENT VIADUCT_TIME_FACTOR=1)
 endfunction()
 
 # viaduct_compile_together(target N [NAME name SOURCES file...]): N files of it, of those given, are compiled as one, in every

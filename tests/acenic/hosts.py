@@ -101,7 +101,8 @@ class Hosts:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def environment(self, host):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("VIADUCT_")}
+        environment = {name: value for name, value in os.environ.items()
+                       if name == "VIADUCT_TIME_FACTOR" or not name.startswith("VIADUCT_")}
         environment.update({
             "VIADUCT_AGENT": "@viaduct-test-%s-%d" % (os.path.basename(self.folder), host),
             "VIADUCT_NAMES_DEFAULT_PROVIDER": self.provider,

@@ -47,7 +47,8 @@ class Test:
 
     def start(self, user, words, before=lambda: None, **extra):
         lib = os.path.join(self.folder, "lib")
-        e = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "XDG_"))}
+        e = {k: v for k, v in os.environ.items()
+             if k == "VIADUCT_TIME_FACTOR" or not k.startswith(("VIADUCT_", "XDG_"))}
         e.update(HOME="/nonexistent", LD_LIBRARY_PATH=lib, VIADUCT_PROVIDER_PATH=os.path.join(lib, "viaduct"),
                  VIADUCT_VIPKAD=os.path.join(self.folder, "sbin", "vipkad"), VIADUCT_AGENT=self.place,
                  VIADUCT_AGENT_LINGER_MS="3000", **extra)

@@ -30,7 +30,7 @@ MARK = "VIADUCT_LEGACY_RUN"
 AGENT_LEAVES_WITHIN = 15.0  # seconds
 CONN_LOST = "asynchronous error: connection lost"  # viautil.h
 CONN_LOST_DELAY = "VIADUCT_VIPL_CONN_LOST_DELAY_MS"
-USUAL_DELAY = "250"
+USUAL_DELAY = str(250 * int(os.environ.get("VIADUCT_TIME_FACTOR", "1")))
 OURS = re.compile(r"via|vip|paramnet", re.IGNORECASE)
 # In /tmp tests that run at the same time have files, too, of other names than the library's.
 OF_THE_LIBRARY = re.compile(r"viaduct-(names-)?[0-9].*|.*(vipkad|paramnet).*")

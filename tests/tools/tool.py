@@ -14,7 +14,8 @@ SECONDS = 60
 
 
 def environment(**variables):
-    kept = {k: v for k, v in os.environ.items() if k == "VIADUCT_AGENT" or not k.startswith("VIADUCT_")}
+    kept = {k: v for k, v in os.environ.items()
+            if k in ("VIADUCT_AGENT", "VIADUCT_TIME_FACTOR") or not k.startswith("VIADUCT_")}
     kept.update(variables)
     return kept
 
