@@ -7,6 +7,7 @@
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/encapsulation.hpp"
 #include "providers/wire/link.hpp"
+#include "providers/wire/no_link_answer.hpp"
 #include "providers/wire/version_answer.hpp"
 
 namespace viaduct::wire {
@@ -167,31 +168,11 @@ void Node::answer(Kind kind, const NicAddress& to, LinkId destination, uint64_t 
     counters_.bytes_out += kHeaderBytes + kAnswerBytes;
 }
 
-// For no link of ours, or without the pass of the link: the two look alike from outside. Only the sender of the
-// frame can use the answer, which shows the pass that it had. No node answers an answer, so that two nodes
-// never talk about nothing for ever.
+// For no link of ours, or without the pass of the link: the two look alike from outside.
 void Node::on_unknown(const Frame& f, const NicAddress& from, Time now) {
     ++counters_.unknown_link;
     Header h;
-    h.destination = f.header.source;
-    h.source = f.header.destination;
-    h.sequence = f.header.acknowledge;
-    h.acknowledge = f.header.sequence;
-    h.pass = f.header.pass;
-    switch (f.header.kind) {
-        case Kind::disconnect:
-            if (may_answer(now)) bare(Kind::disconnected, from, h);
-            return;
-        case Kind::reset:
-        case Kind::disconnected:
-        case Kind::reject:
-        case Kind::no_match:
-        case Kind::pending:
-            return;
-        default:
-            if (may_answer(now)) bare(Kind::reset, from, h);
-            return;
-    }
+    if (answer_without_link(f.header, &h) && may_answer(now)) bare(h.kind, from, h);
 }
 
 // ---- authenticity
