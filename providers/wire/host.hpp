@@ -57,6 +57,10 @@ public:
     // A question that a host has refused, each once. False: none more.
     virtual bool next_refused(Question*) { return false; }
 
+    // An address at which no process receives frames, as the medium says. A hint: other hosts can forge it. Each
+    // report once. False: none more.
+    virtual bool next_unreachable(NicAddress*) { return false; }
+
     // Frames wait for a process that should forward them and seems to have no processor: what comes for us
     // waits there as well, and no peer counts as silent meanwhile. Called when timers are due.
     virtual bool stands_still(Time) { return false; }
@@ -209,12 +213,16 @@ struct Tuning {
     Time first_timeout = 20'000'000;  // before anything was measured
     Time min_timeout = 4'000'000;     // a peer without a processor answers after 4 ms and more
     Time max_timeout = 200'000'000;
-    Time give_up = unstretched_ns(TimeLimit::wire_give_up);  // without any progress: the connection is broken
+    // Without any progress while frames of the peer come, for so long: the connection is broken.
+    Time give_up = unstretched_ns(TimeLimit::wire_give_up);
     Time keep_alive = 100'000'000;  // a quiet side says that it lives
-    Time silence = unstretched_ns(TimeLimit::wire_silence);  // nothing heard for so long: the peer is dead
-    // The same of a peer whose death another process would report, and instead of shorter times below and above.
+    // Nothing has come from the peer for so long: it is dead. For a peer that has said that its death is not reported,
+    // and for one that the outlet has reported as unreachable since its last frame.
+    Time silence = unstretched_ns(TimeLimit::wire_silence);
+    // The same for all other peers. A process that a debugger or a busy host stops is silent, too. It also takes the
+    // place of shorter limits of a connection that is being made.
     Time attended_silence = unstretched_ns(TimeLimit::wire_attended_silence);
-    bool attended = false;        // another process tells our peers when this one dies
+    bool attended = false;        // when this process dies, its host or another process reports that to our peers
     Time first_try = 10'000'000;  // connecting: between two tries, doubling up to max_try
     Time max_try = 100'000'000;
     // A peer that answers no-match for so long has no waiter (docs/decisions.md), and so has one that answers no-match

@@ -211,15 +211,37 @@ void Link::on_time(Time now) {
     rearm(now);
 }
 
+// A hint, since other hosts can forge it: it ends nothing, but less silence ends the connection from now on.
+void Link::on_unreachable(const NicAddress& address, Time now) {
+    const bool known = state_ == LinkState::accepting || state_ == LinkState::connected ||
+                       (state_ == LinkState::peering && peer_known_);
+    if (!known || !is_same(address, peer_)) return;
+    silence_ = std::min(full_silence_, node_.tuning_.silence);
+    unreachable_at_ = now;
+    if (state_ == LinkState::accepting) deadline_ = std::min(deadline_, received_at_ + accept_timeout());
+    rearm(now);
+}
+
+// A frame after the last report that the peer is unreachable has shown that it lives.
+void Link::check_unreachable() {
+    if (received_at_ <= unreachable_at_) return;
+    silence_ = full_silence_;
+    unreachable_at_ = kNoTime;
+}
+
 void Link::on_life(Time now) {
+    check_unreachable();
+    if (now - received_at_ > 2 * node_.tuning_.keep_alive) frames_since_ = now;
     if (now - std::max(received_at_, node_.awake_since_) >= silence_ || !out_.on_time(now)) {
         const bool silent = now - received_at_ >= silence_;
         out_.give_up();
         end(silent ? Ended::lost : Ended::gave_up, true, Reason::gave_up, 0, now);
         return;
     }
-    if (now >= received_at_ + silence_)
+    if (now >= received_at_ + silence_) {
         received_at_ = node_.awake_since_;  // we were not running: its frames may be waiting
+        if (unreachable_at_ != kNoTime) unreachable_at_ = received_at_;
+    }
     if (ack_due_ <= now) send_selective(Kind::acknowledge, now);
     if (now - sent_at_ < quiet_) return;
     send_selective(Kind::keep_alive, now);

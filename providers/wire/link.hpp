@@ -34,7 +34,8 @@ public:
     const ViTraits& traits() const { return traits_; }
     const NicAddress& peer() const { return peer_; }
     bool is_connected() const { return state_ == LinkState::connected; }
-    Time silence() const { return silence_; }
+    // Since when frames of the peer have been coming without a long pause.
+    Time frames_since() const { return frames_since_; }
 
     // ---- Node
     void claim(LinkId id, Cookie cookie);
@@ -55,6 +56,8 @@ public:
     }
     // The host has refused one of our questions whether anything listens at its port.
     void on_refused(const Question&, Time now);
+    // The medium says that no process receives frames at `address`.
+    void on_unreachable(const NicAddress& address, Time now);
     void on_frame(const Frame&, const NicAddress& from, Time now);
     // fast_path.cpp. False: a condition of the fast path does not hold, and nothing has changed.
     bool post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate, Time now);
@@ -130,6 +133,7 @@ private:
     void close(Reason, uint32_t message, Time now);
     void send_disconnect(Time now);
     void on_life(Time now);
+    void check_unreachable();
     void choose_quiet();
 
     Node& node_;
@@ -164,7 +168,10 @@ private:
 
     // life
     Time received_at_ = 0, sent_at_ = 0, ack_due_ = kNoTime;
-    Time silence_ = 0;  // of the peer: after so much of it, it is dead
+    // After so much silence the peer is dead: as the hand-shake says, and shorter while a report that it is unreachable
+    // counts, which is until the next frame of the peer.
+    Time silence_ = 0, full_silence_ = 0, unreachable_at_ = kNoTime;
+    Time frames_since_ = 0;
     Time quiet_ = 0;    // so long after it has said something a link says that it lives
     bool parted_ = false;  // the peer has disconnected before start(): what is held comes first
     Reason reason_ = Reason::disconnected;

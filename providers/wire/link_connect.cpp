@@ -84,6 +84,7 @@ void Link::accept(const NicAddress& from, LinkId source, const Connect& request,
     arrived_ = arrived;
     nonce_ = peer_nonce_ = request.nonce;
     learn(request, source);
+    received_at_ = now;
     deadline_ = now + accept_timeout();
     try_again(now);
     rearm(now);
@@ -94,7 +95,8 @@ void Link::learn(const Connect& c, LinkId source) {
     peer_id_ = source;
     peer_pass_ = c.pass;
     remote_traits_ = c.traits;
-    silence_ = c.attended ? node_.tuning_.attended_silence : node_.tuning_.silence;
+    silence_ = full_silence_ = c.attended ? node_.tuning_.attended_silence : node_.tuning_.silence;
+    unreachable_at_ = kNoTime;
     peer_max_frame_ = std::clamp<uint32_t>(c.max_frame, kMinFrame, kMaxFrame);
     peer_window_ = std::clamp<uint32_t>(c.window, 1, kMostInFlight);
     const bool reliable = traits_.reliability != VIP_SERVICE_UNRELIABLE;
@@ -227,6 +229,7 @@ void Link::become_connected(Time now) {
     if (path_ == 0) path_ = safe_bytes();  // data came before the confirm
     state_ = LinkState::connected;
     received_at_ = now;
+    frames_since_ = now;
     sent_at_ = now;
     ack_due_ = kNoTime;
     const uint32_t most = std::min(node_.tuning_.max_frame, peer_max_frame_);

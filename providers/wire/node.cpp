@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint32_t kMostPending = 1024;
 constexpr uint32_t kLinksPerAdvance = 64;
+constexpr Time kAskUnreachable = 20'000'000;  // between two questions to the outlet
 
 Tuning sane(Tuning t) {
     t.max_frame = std::clamp(t.max_frame, kMinFrame, kMaxFrame);
@@ -246,6 +247,15 @@ void Node::take_refusals(Time now) {
         if (Link* link = find(q.link)) link->on_refused(q, now);
 }
 
+// The addresses that the medium reports as unreachable. Each costs a look at all links, so not at every advance.
+[[gnu::noinline]] void Node::take_unreachable(Time now) {
+    ask_unreachable_at_ = now + kAskUnreachable;
+    NicAddress address;
+    while (outlet_.next_unreachable(&address))
+        for (const Slot& slot : slots_)
+            if (slot.in_use) slot.link->on_unreachable(address, now);
+}
+
 // ---- driving
 
 void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
@@ -278,6 +288,8 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
 void Node::advance(Time now) {
     if (now - last_advance_ > 2 * tuning_.keep_alive || outlet_.stands_still(now)) awake_since_ = now;
     last_advance_ = now;
+    if (now >= ask_unreachable_at_) [[unlikely]]
+        take_unreachable(now);
     // A few at a time: what they send must fit the wire, and frames that have come are waiting meanwhile.
     for (uint32_t n = kLinksPerAdvance; n != 0 && deadlines_.earliest() <= now; --n)
         slots_[deadlines_.first()].link->on_time(now);

@@ -153,6 +153,7 @@ private:
     void on_unknown(const Frame&, const NicAddress& from, Time now);
     void on_damaged_write(const Header&, const NicAddress& from);
     void take_refusals(Time now);
+    void take_unreachable(Time now);
     void answer(Kind, const NicAddress& to, LinkId destination, uint64_t pass, const Answer&);
     void bare(Kind, const NicAddress& to, const Header&);
     void remember(uint64_t nonce, const NicAddress& from, bool rejected);
@@ -179,6 +180,7 @@ private:
     // Since when this process, and the one that carries its frames, have been running without a pause in which peers
     // could seem silent.
     Time awake_since_ = 0, last_advance_ = 0;
+    Time ask_unreachable_at_ = 0;  // when the outlet is asked again for unreachable addresses
     AnswerRate answers_;
     Time next_version_report_ = 0, next_auth_failure_report_ = 0;  // the host is told of one again then
 };

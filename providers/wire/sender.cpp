@@ -264,8 +264,9 @@ Time Sender::deadline() const {
 bool Sender::on_time(Time now) {
     if (now < deadline()) return true;
     const Node& node = link_.node();
-    const Time limit = std::max(node.tuning_.give_up, link_.silence());
-    if (now - std::max(stalled_from_, node.awake_since_) >= limit) return false;
+    // A silent peer makes no progress either. How long it may be silent is the link's to decide.
+    const Time since = std::max({stalled_from_, node.awake_since_, link_.frames_since()});
+    if (now - since >= node.tuning_.give_up) return false;
     for (uint32_t s = una_; s != next_; ++s) {
         Record& r = record(s);
         if (r.acked || r.lost) continue;

@@ -25,10 +25,10 @@ from hosts import Failure, Namespaces, end, finish, outcome
 
 PARTS = ("legacy", "hosts", "conformance", "killed", "stopped", "engine", "refused")
 STEADY = 8          # programs on the port
-SEEN_WITHIN = 2     # seconds: the wire's own silence alone would take 5, and the process that reports it may wait for a processor
+SEEN_WITHIN = 2     # seconds: silence alone would take 10, and the process that reports it may wait for a processor
 GONE_WITHIN = 10    # seconds until the engine process has left by itself
-STOPPED_FOR = 2.5   # seconds: more than a peer may be silent whose death no process would report, and half of what these may
-ENGINES_STOPPED_FOR = 6.0   # both of them: more than any silence
+STOPPED_FOR = 2.5   # seconds: more than a peer may be silent whose death no process would report, a quarter of what these may
+ENGINES_STOPPED_FOR = 10.5  # both of them: more than any silence
 
 
 class Shared(Namespaces):

@@ -5,7 +5,8 @@
 //   steady client HOST NUMBER        until SIGTERM; any loss is an error
 //
 // Each line of output is a word and a time of CLOCK_MONOTONIC in seconds: "open", "connected", "lost" (the
-// peer), "nic-died" (then the NIC is opened again), "done MESSAGES". Uses vipl.h and nothing else of Viaduct.
+// peer), "nic-died" (then the NIC is opened again), "done MESSAGES". STEADY_NIC names another NIC than acenic0.
+// Uses vipl.h and nothing else of Viaduct.
 #include <unistd.h>
 #include <vipl.h>
 
@@ -79,7 +80,8 @@ void fill(const Slot& s, uint32_t bytes) {
 
 void open_nic() {
     nic_died.store(false);
-    must(VipOpenNic(const_cast<char*>("acenic0"), &nic), "VipOpenNic");
+    const char* const name = std::getenv("STEADY_NIC");
+    must(VipOpenNic(const_cast<char*>(name != nullptr ? name : "acenic0"), &nic), "VipOpenNic");
     must(VipErrorCallback(nic, nullptr, on_error), "VipErrorCallback");
     must(VipNSInit(nic, nullptr), "VipNSInit");
     must(VipQueryNic(nic, &attributes), "VipQueryNic");

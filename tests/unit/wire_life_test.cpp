@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which peers are taken for dead, and when: silence counts only while both the node and the process that carries its
-// frames have been running, and less of it is needed where no other process would report a death.
+// frames have been running, and less of it is needed where a death is not reported, or the medium reports a peer as
+// unreachable. A peer that is stopped for less than the limit loses nothing.
 #include <gtest/gtest.h>
 
+#include "providers/wire/bytes.hpp"
 #include "providers/wire/link.hpp"
 #include "tests/wire/storm.hpp"
 
@@ -46,6 +48,12 @@ struct Ends : Pair {
     void silence_b() {
         wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return from == address(1); };
     }
+    // As a process that gets no processor: no frame comes of it, and it takes none.
+    void stop_b() {
+        wire.tap = [](std::byte*, uint32_t&, const NicAddress&) { return false; };
+    }
+    void let_b_go_on() { wire.tap = nullptr; }
+    void report_b_unreachable() { a.port.unreachable.push_back(address(2)); }
     // After how long a gives b up, or the limit of the test.
     Time until_a_ends(Time limit) {
         const Time began = wire.now;
@@ -71,16 +79,91 @@ TEST_P(WireLife, APeerWhoseDeathWouldBeToldMayWaitForAProcessorForLonger) {
     Ends line(GetParam(), attended());
     line.silence_b();
     line.a.work(line.a.posted + 3, line.wire.now);  // it waits for its acknowledgement
-    line.wire.run_for(4 * kSecond);
+    line.wire.run_for(8 * kSecond);
     EXPECT_TRUE(line.both_live());
     line.wire.tap = nullptr;
     line.wire.run_for(kSecond);
     EXPECT_EQ(line.a.good_count, line.a.posted);
     line.say_something();
     line.silence_b();
-    const Time took = line.until_a_ends(10 * kSecond);
+    const Time took = line.until_a_ends(20 * kSecond);
     EXPECT_GE(took, Tuning{}.attended_silence - Tuning{}.keep_alive);
     EXPECT_LE(took, Tuning{}.attended_silence + Tuning{}.keep_alive) << "its host may have died with it";
+}
+
+// Neither its silence nor the work that waits for it ends the connection.
+TEST_P(WireLife, APeerThatIsStoppedForEightSecondsLosesNothing) {
+    Ends line(GetParam(), attended());
+    for (int i = 0; i < 2; ++i) {
+        line.a.work(line.a.posted + 3, line.wire.now);
+        line.stop_b();
+        line.wire.run_for(8 * kSecond);
+        line.let_b_go_on();
+        line.wire.run_for(kSecond);
+        ASSERT_TRUE(line.both_live());
+        EXPECT_EQ(line.a.good_count, line.a.posted);
+    }
+    line.say_something();
+}
+
+// Acknowledgements that come no more show nothing of the peer as long as nothing else comes of it.
+TEST(WireLife, WithoutProgressAConnectionIsGivenUpWhileThePeerIsHeard) {
+    Ends line(VIP_SERVICE_RELIABLE_DELIVERY, attended());
+    line.wire.tap = [](std::byte* frame, uint32_t&, const NicAddress& from) {
+        return from == address(2) || !is_sequenced(static_cast<Kind>(load8(frame + kKindAt)));
+    };
+    line.a.work(line.a.posted + 3, line.wire.now);
+    const Time took = line.until_a_ends(20 * kSecond);
+    EXPECT_EQ(line.a.how_ended, Ended::gave_up);
+    EXPECT_GE(took, Tuning{}.give_up);
+    EXPECT_LE(took, Tuning{}.give_up + 2 * Tuning{}.max_timeout);
+}
+
+// ---- what the medium reports
+
+TEST_P(WireLife, AnUnreachablePeerIsGivenUpSoon) {
+    Ends line(GetParam(), attended());
+    line.silence_b();
+    line.wire.run_for(Tuning{}.keep_alive);
+    line.report_b_unreachable();
+    const Time took = Tuning{}.keep_alive + line.until_a_ends(20 * kSecond);
+    EXPECT_GE(took, Tuning{}.silence - Tuning{}.keep_alive) << "a report alone ends nothing";
+    EXPECT_LE(took, Tuning{}.silence + Tuning{}.keep_alive);
+    EXPECT_EQ(line.a.how_ended, Ended::lost);
+}
+
+TEST_P(WireLife, APeerThatIsReportedLateIsGivenUpThen) {
+    Ends line(GetParam(), attended());
+    line.silence_b();
+    line.wire.run_for(3 * kSecond);
+    EXPECT_FALSE(line.a.how_ended);
+    line.report_b_unreachable();
+    EXPECT_LE(line.until_a_ends(20 * kSecond), Tuning{}.keep_alive);
+}
+
+// Any host can forge such a report.
+TEST_P(WireLife, AReportThatALivingPeerIsUnreachableEndsNothing) {
+    Ends line(GetParam(), attended());
+    for (int i = 0; i < 100; ++i) {
+        line.report_b_unreachable();
+        line.wire.run_for(50 * kMs);
+    }
+    EXPECT_TRUE(line.both_live());
+    line.say_something();
+    line.stop_b();
+    line.wire.run_for(8 * kSecond);
+    EXPECT_TRUE(line.both_live()) << "frames of the peer came after the reports";
+    line.let_b_go_on();
+    line.say_something();
+}
+
+TEST_P(WireLife, AReportConcernsItsAddressAlone) {
+    Ends line(GetParam(), attended());
+    line.silence_b();
+    line.a.port.unreachable.push_back(address(3));
+    line.wire.run_for(3 * kSecond);
+    EXPECT_FALSE(line.a.how_ended);
+    EXPECT_TRUE(line.a.port.unreachable.empty()) << "it was taken";
 }
 
 // The peer's hand-shake says it, whatever we are ourselves.
@@ -200,12 +283,26 @@ TEST(WireLife, WhoseDeathWouldBeToldMayBeLateToConnectToo) {
     AcceptingPair pair(attended());
     bool heard = false;
     pair.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) { return heard || from == address(2); };
-    pair.wire.run_for(3 * kSecond);
+    pair.wire.run_for(8 * kSecond);
     ASSERT_TRUE(pair.accept());
-    pair.wire.run_for(3 * kSecond);
+    pair.wire.run_for(8 * kSecond);
     heard = true;
     EXPECT_TRUE(pair.wire.run(pair.wire.now + kSecond, [&] { return pair.a.is_connected && pair.b.is_connected; }));
     EXPECT_FALSE(pair.b.failure);
+}
+
+TEST(WireLife, AnAcceptToAnUnreachableRequesterFailsSoon) {
+    AcceptingPair pair(attended());
+    pair.wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return from == address(2); };
+    ASSERT_TRUE(pair.accept());
+    const Time began = pair.wire.now;
+    pair.wire.run_for(100 * kMs);
+    EXPECT_FALSE(pair.b.failure);
+    pair.b.port.unreachable.push_back(address(1));
+    EXPECT_TRUE(pair.wire.run(began + 5 * kSecond, [&] { return pair.b.failure.has_value(); }));
+    EXPECT_GE(pair.wire.now - began, Tuning{}.accept_timeout - kMs);
+    EXPECT_LE(pair.wire.now - began, Tuning{}.accept_timeout + Tuning{}.max_try);
+    EXPECT_EQ(pair.b.failure, Status::timeout);
 }
 
 }  // namespace

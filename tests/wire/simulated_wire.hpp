@@ -62,6 +62,12 @@ public:
             refused_.erase(refused_.begin());
             return true;
         }
+        bool next_unreachable(NicAddress* address) override {
+            if (unreachable.empty()) return false;
+            *address = unreachable.back();
+            unreachable.pop_back();
+            return true;
+        }
         bool stands_still(Time) override { return still; }
         const NicAddress own;
         bool still = false;  // as if its frames were not carried; they go all the same
@@ -70,6 +76,7 @@ public:
         // Whether the host refuses this question; the refusal quotes what is left of it.
         std::function<bool(const NicAddress& to, Question&)> refuses;
         int asked = 0;  // questions
+        std::vector<NicAddress> unreachable;  // addresses that the medium reports
 
     private:
         struct Refused {

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A peer that is stopped lives, and a peer that is killed is dead: of programs that talk without a break, one that gets no processor for
+eight seconds loses nothing, and the end of a killed one is seen within a second. In acenic's exclusive mode no process reports a death:
+there silence shows it, and programs are killed only.
+
+    life.py --bin DIR --over udp|loopback|af_packet [--mode shared|exclusive] [--user UID]
+"""
+import argparse
+import os
+import signal
+import sys
+import time
+
+from hosts import Failure, end, kind_of, outcome, without_privileges
+from shared import Shared, Steady
+from slowness import slowness
+
+STOPPED_FOR = 8.0  # seconds: less than the silence that ends a connection (10 s)
+SEEN_WITHIN = 1.0  # seconds after which the other end sees that a program was killed
+REPORTED = 0.4     # seconds: an end that is seen sooner was reported, since less than 650 ms of silence end no connection
+ROUNDS = 4
+
+
+def pair(hosts, program, number, there):
+    """A server on host `there` and its client on host a."""
+    server = Steady(hosts, there, program, "server", number)
+    try:
+        server.await_word("open")
+        client = Steady(hosts, 0, program, "client", "host" + "ab"[there], number)
+    except BaseException:
+        end([server.process])
+        raise
+    return server, client
+
+
+def stopped(hosts, program, places):
+    """In each place a client and a server are stopped, one after the other."""
+    pairs = []
+    try:
+        for number, there in enumerate(places):
+            pairs.append(pair(hosts, program, number, there))
+        for server, client in pairs:
+            client.await_word("connected")
+        everyone = [one for both in pairs for one in both]
+        for who, which in (("the servers", 0), ("the clients", 1)):
+            time.sleep(0.3)
+            for both in pairs:
+                both[which].process.send_signal(signal.SIGSTOP)
+            time.sleep(STOPPED_FOR)
+            for both in pairs:
+                both[which].process.send_signal(signal.SIGCONT)
+            time.sleep(1)
+            lost = [one.name for one in everyone if one.said("lost") or one.said("end")]
+            if lost:
+                raise Failure("%s stopped for %.1f s: lost by %s" % (who, STOPPED_FOR, lost))
+        messages = [client.finish() for _, client in pairs]
+    finally:
+        end([one.process for both in pairs for one in both])
+    print("stopped for %.0f s            good: %s messages, none lost" % (STOPPED_FOR, messages), flush=True)
+
+
+def killed(hosts, program, there, which, soonest):
+    """The server (0) or the client (1) of a pair is killed; `soonest`: in one of the rounds at least it is seen within that time."""
+    seen = []
+    for number in range(ROUNDS):
+        both = pair(hosts, program, number, there)
+        try:
+            both[1].await_word("connected")
+            both[0].await_word("connected")
+            time.sleep(0.3 + 0.1 * number)
+            at = both[which].kill()
+            seen.append(both[1 - which].await_word("lost") - at)
+        finally:
+            end([one.process for one in both])
+    what = "%s on %s host" % (("a server", "a client")[which], ("the same", "another")[there])
+    if max(seen) > SEEN_WITHIN and max(seen) > SEEN_WITHIN * slowness():
+        raise Failure("%s was killed: seen after %s s" % (what, ["%.3f" % one for one in seen]))
+    if min(seen) > soonest:
+        raise Failure("%s was killed: seen after %.3f s at best, and not reported" % (what, min(seen)))
+    print("%-28s good: killed %d times, seen after %.0f to %.0f ms" % (what, ROUNDS, min(seen) * 1000, max(seen) * 1000), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, help="folder of acenic_steady")
+    parser.add_argument("--over", required=True, choices=("udp", "loopback", "af_packet"))
+    parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"), help="of acenic")
+    parser.add_argument("--user", type=int, help="all of it in a user namespace of that user")
+    options = parser.parse_args()
+    if options.user is not None:
+        return without_privileges(options.user)
+    program = os.path.join(os.path.abspath(options.bin), "acenic_steady")
+    shares = options.mode == "shared"
+
+    def run():
+        with (Shared(9000) if shares else kind_of(options.over)(2)) as hosts:
+            hosts.settings["STEADY_NIC"] = hosts.provider + "0"
+            one_port = hosts.provider == "acenic" and not shares  # a port has one program
+            places = (1,) if one_port else (1, 0)
+            if not one_port:
+                stopped(hosts, program, places)
+            for there in places:
+                # viaduct-udpd and the engine process know the programs that wait for requests.
+                killed(hosts, program, there, 0, REPORTED if shares or hosts.provider == "udp" else SEEN_WITHIN)
+                killed(hosts, program, there, 1, REPORTED if shares else SEEN_WITHIN)
+
+    return outcome(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
