@@ -32,6 +32,7 @@ bool DatagramsIn::fetch_one(int socket) {
         for (int tries = 0; tries < 2; ++tries) {
             n = ::recvfrom(socket, room_.data(), kRoom, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &length);
             if (n >= 0 || errno == EAGAIN) break;
+            met_error_ = true;
         }
     }
     if (n < 0) return false;
@@ -60,6 +61,7 @@ bool DatagramsIn::fetch_several(int socket) {
         const CancellationHeldOff inside_hot_calls;
         n = ::recvmmsg(socket, messages.data(), kMost, MSG_DONTWAIT, nullptr);
     }
+    if (n < 0 && errno != EAGAIN) met_error_ = true;
     if (n <= 0) return false;
     count_ = static_cast<uint32_t>(n);
     for (uint32_t i = 0; i < count_; ++i) {

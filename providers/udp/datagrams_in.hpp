@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "viaduct/types.hpp"
@@ -21,6 +22,8 @@ public:
 
     // All that is here has been taken. False: nothing has come to that socket.
     bool fetch(int socket);
+    // Whether a fetch has met an error since the last call: the socket may have reports.
+    bool met_error() { return std::exchange(met_error_, false); }
     // False: all that is here has been taken, or this is a datagram without a byte.
     bool next(std::span<const std::byte>* frame, NicAddress* from);
     uint32_t count() const { return count_; }  // datagrams of the last fetch
@@ -44,6 +47,7 @@ private:
     std::array<In, kMost> in_{};
     uint32_t count_ = 0, next_ = 0, offset_ = 0;  // datagrams that are here, and how far they are taken
     uint32_t in_a_row_ = 0;  // fetches that had a single frame each
+    bool met_error_ = false;
     uint64_t trains_ = 0;
 };
 

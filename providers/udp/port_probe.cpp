@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/udp/port_probe.hpp"
 
-#include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
-#include <netinet/ip_icmp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include "core/sync/cancellation.hpp"
 #include "providers/udp/address.hpp"
+#include "providers/udp/icmp_error.hpp"
 
 namespace viaduct::udp {
 
@@ -29,17 +28,6 @@ struct Datagram {
 };
 static_assert(sizeof(Datagram) == 24);
 
-bool is_port_unreachable(const msghdr& m) {
-    for (const cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr;
-         c = CMSG_NXTHDR(const_cast<msghdr*>(&m), const_cast<cmsghdr*>(c))) {
-        if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR) continue;
-        sock_extended_err e;
-        std::memcpy(&e, CMSG_DATA(c), sizeof e);
-        return e.ee_origin == SO_EE_ORIGIN_ICMP && e.ee_type == ICMP_DEST_UNREACH && e.ee_code == ICMP_PORT_UNREACH;
-    }
-    return false;
-}
-
 }  // namespace
 
 bool PortProbe::open() {
@@ -47,12 +35,11 @@ bool PortProbe::open() {
     Fd socket(above_stdio(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
     sockaddr_in own = to_socket_address(nic_);
     own.sin_port = 0;
-    const int on = 1;
     // What is sent there must not take the room of refusals.
     sock_filter nothing{BPF_RET | BPF_K, 0, 0, 0};
     const sock_fprog filter{1, &nothing};
     if (!socket.valid() || ::setsockopt(socket.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0 ||
-        ::setsockopt(socket.get(), IPPROTO_IP, IP_RECVERR, &on, sizeof on) != 0 ||
+        !keep_reports(socket.get()) ||
         ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0)
         return false;
     socket_ = std::move(socket);
@@ -81,7 +68,7 @@ bool PortProbe::next_refused(wire::Question* q) {
     while (in_a_row_ < kMostInARow) {
         Datagram d;
         iovec part{&d, sizeof d};
-        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(sock_extended_err) + sizeof(sockaddr_in))];
+        alignas(cmsghdr) char control[kReportBytes];
         msghdr m{};
         m.msg_iov = &part;
         m.msg_iovlen = 1;

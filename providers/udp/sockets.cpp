@@ -14,6 +14,7 @@
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/udp/address.hpp"
+#include "providers/udp/icmp_error.hpp"
 
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
@@ -31,6 +32,7 @@ constexpr int kBuffer = 8 << 20;
 constexpr uint32_t kEnough = 64;
 constexpr uint32_t kLeastCharge = 512;  // bytes of a socket's buffer for a datagram, the kernel's own needs included
 constexpr uint32_t kOnTheWay = 16;      // datagrams that the kernel is about to put into the own socket
+constexpr uint32_t kReportsAtOnce = 64;  // taken from one socket: other hosts can send reports without end
 
 // As large as the system permits; what it is.
 int set_buffer(int socket, int force, int plain) {
@@ -46,6 +48,7 @@ int set_buffer(int socket, int force, int plain) {
 int set_options(int socket, const Sockets::Options& options) {
     // Frames are never fragmented: the hand-shake finds the path's MTU by what arrives.
     const int probe = IP_PMTUDISC_PROBE, on = 1;
+    keep_reports(socket);
     ::setsockopt(socket, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe);
     ::setsockopt(socket, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
     if (options.busy_poll_us > 0)
@@ -131,8 +134,46 @@ bool Sockets::has_frames(int socket) {
     for (int tries = 0; tries < 3; ++tries) {
         if (::recv(socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) >= 0) return true;
         if (errno == EAGAIN) return false;
+        note_error();
     }
     return true;  // as far as it can be known
+}
+
+// ---- reports
+
+void Sockets::take_reports() {
+    if (!reports_) return;
+    const CancellationHeldOff inside_hot_calls;
+    reports_ = take_reports_of(own_.get());
+    for (const Connected& c : ways_) reports_ = take_reports_of(c.socket.get()) || reports_;
+}
+
+// True: there are more.
+bool Sockets::take_reports_of(int socket) {
+    for (uint32_t i = 0; i < kReportsAtOnce; ++i) {
+        sockaddr_in to{};  // of the datagram
+        alignas(cmsghdr) char control[kReportBytes];
+        msghdr m{};
+        m.msg_name = &to;
+        m.msg_namelen = sizeof to;
+        m.msg_control = control;
+        m.msg_controllen = sizeof control;
+        if (::recvmsg(socket, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return false;
+        if (!is_port_unreachable(m)) continue;
+        ++closed_reports_;
+        const NicAddress peer = from_socket_address(to);
+        const auto end = closed_.begin() + closed_count_;
+        if (closed_count_ == kMostClosed || std::find(closed_.begin(), end, peer) != end) continue;
+        closed_[closed_count_++] = peer;
+    }
+    return true;
+}
+
+bool Sockets::next_closed(NicAddress* peer) {
+    take_reports();
+    if (closed_count_ == 0) return false;
+    *peer = closed_[--closed_count_];
+    return true;
 }
 
 // What waits in the own socket now: no more datagrams than the memory that they take has room for. What comes to it

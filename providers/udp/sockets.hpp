@@ -2,8 +2,10 @@
 // The sockets of a port, all at one address and UDP port. The own one sends to every peer and takes what comes from
 // every peer. The few peers that most frames go to have a socket each that is connected to them: the kernel then looks
 // for no route with each frame, and finds the receiver of theirs at once. A connected socket is never needed: what one
-// cannot send goes through the own one, and where none can be had there is none. Errors that routers and hosts report
-// (ICMP) come to connected sockets only. They are hints, which any host can send, and decide nothing.
+// cannot send goes through the own one, and where none can be had there is none.
+//
+// A socket keeps the errors that routers and hosts report (ICMP), and a call on it fails once for each. That a port is
+// closed is a hint for the protocol, since any host can forge it. Other errors decide nothing.
 //
 // What a peer has sent before it had a socket here is taken before what comes to that socket: frames of a peer keep
 // their order, which the Unreliable level does not restore.
@@ -38,6 +40,13 @@ public:
     Sockets(Fd own, const sockaddr_in& address, const Options&);
 
     int own() const { return own_.get(); }
+    // A call on one of them has failed for another reason than want of room or frames: there may be reports.
+    void note_error() { reports_ = true; }
+    // Takes the reports: a socket that has some is readable until then.
+    void take_reports();
+    // A peer whose port has been reported as closed. False: none more.
+    bool next_closed(NicAddress* peer);
+    uint64_t closed_reports() const { return closed_reports_; }
     // Readable when one of them is.
     int wait_fd() const { return epoll_.valid() ? epoll_.get() : own_.get(); }
     // What the kernel grants each of them for frames that wait to be taken.
@@ -80,6 +89,7 @@ public:
     }
     // Sockets are known from which nothing has been taken yet.
     bool has_ready() const { return next_ready_ != ready_count_; }
+    bool has_reports() const { return reports_; }
     // A thread may sleep now: what wakes it may be any of them.
     void expect_any() { until_all_ = std::min(until_all_, 2u); }
     uint32_t connected() const { return static_cast<uint32_t>(ways_.size()); }
@@ -101,7 +111,8 @@ private:
     bool connect_to(const NicAddress& peer);
     bool bind_beside(int socket);
     Connected* least_used();
-    static bool has_frames(int socket);
+    bool has_frames(int socket);
+    bool take_reports_of(int socket);
     uint32_t most_in_own() const;
     bool watch(int socket);
     void find_ready();
@@ -114,6 +125,12 @@ private:
     std::vector<Connected> ways_;
     uint32_t last_ = 0;  // of ways_: where the last frame went
     std::array<Candidate, kCandidates> candidates_{};
+
+    static constexpr uint32_t kMostClosed = 16;
+    bool reports_ = false;  // there may be some that have not been taken
+    std::array<NicAddress, kMostClosed> closed_{};
+    uint32_t closed_count_ = 0;
+    uint64_t closed_reports_ = 0;
 
     int likely_;
     uint32_t own_first_ = 0;              // datagrams of the own socket that come before those of others

@@ -134,10 +134,17 @@ bool UdpPort::send_alone() {
     const Out& o = out_[0];
     if (o.pieces != 0) return false;
     const Sockets::Route route = sockets_.toward(o.to);
-    if (route.connected) return ::send(route.socket, o.frame, o.bytes, MSG_DONTWAIT) >= 0;
-    const sockaddr_in to = to_socket_address(o.to);
-    return ::sendto(route.socket, o.frame, o.bytes, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to), sizeof to) >=
-           0;
+    ssize_t sent = 0;
+    if (route.connected) {
+        sent = ::send(route.socket, o.frame, o.bytes, MSG_DONTWAIT);
+    } else {
+        const sockaddr_in to = to_socket_address(o.to);
+        sent =
+            ::sendto(route.socket, o.frame, o.bytes, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    }
+    if (sent < 0 && errno != EAGAIN) [[unlikely]]
+        sockets_.note_error();
+    return sent >= 0;
 }
 
 // What one system call sends.
@@ -208,8 +215,8 @@ void UdpPort::send_frames() {
         for (int i = 0; i < sent; ++i) first += b.lengths[static_cast<size_t>(i)];
         if (sent > 0) continue;
         if (errno == EINTR) continue;
-        if (route.connected && errno != EAGAIN) {  // what an earlier frame met on its way, perhaps
-            ++counters_.hints;
+        if (!only_own && errno != EAGAIN) {  // what an earlier frame met on its way, perhaps
+            sockets_.note_error();
             only_own = true;
             continue;
         }
@@ -297,8 +304,15 @@ uint32_t UdpPort::receive_into(Take take, void* argument) {
     return in_.is_empty() && !sockets_.has_ready() ? n : kBurst;  // there is more
 }
 
+bool UdpPort::next_unreachable(NicAddress* address) {
+    if (in_.met_error()) sockets_.note_error();
+    return sockets_.next_closed(address);
+}
+
 bool UdpPort::may_sleep() {
     daemon_.look_after(now_ns());
+    if (in_.met_error()) sockets_.note_error();
+    sockets_.take_reports();
     sockets_.expect_any();
     return in_.is_empty();
 }
@@ -363,11 +377,11 @@ void UdpPort::release_held() {
 
 std::string UdpPort::counters() const {
     const Counters& c = counters_;
-    return "connected sockets " + std::to_string(sockets_.connected()) + ", hints " + std::to_string(c.hints) +
-           ", questions refused " + std::to_string(probe_.refused()) + ", trains out " + std::to_string(c.trains) +
-           ", in " + std::to_string(in_.trains()) + ", too large " + std::to_string(c.too_large) + ", not taken " +
-           std::to_string(c.not_taken) + ", lost otherwise " + std::to_string(c.lost) + ", foreign " +
-           std::to_string(c.foreign);
+    return "connected sockets " + std::to_string(sockets_.connected()) + ", closed ports " +
+           std::to_string(sockets_.closed_reports()) + ", questions refused " + std::to_string(probe_.refused()) +
+           ", trains out " + std::to_string(c.trains) + ", in " + std::to_string(in_.trains()) + ", too large " +
+           std::to_string(c.too_large) + ", not taken " + std::to_string(c.not_taken) + ", lost otherwise " +
+           std::to_string(c.lost) + ", foreign " + std::to_string(c.foreign);
 }
 
 }  // namespace viaduct::udp

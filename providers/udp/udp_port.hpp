@@ -39,6 +39,8 @@ public:
     uint32_t max_frame() const override { return spec_.max_frame(); }
     const NicAddress& address() const override { return spec_.address; }
     bool has_ports() const override { return true; }
+    // The host of a dead process reports its port as closed, if viaduct-udpd does not answer in its place.
+    bool is_attended() const override { return true; }
     uint32_t window() const override { return window_; }
     std::string counters() const override;
     std::string text_of(const NicAddress& a) const override { return udp::text_of(a); }
@@ -55,6 +57,7 @@ public:
                        const NicAddress& to) override;
     void ask(const NicAddress& to, const wire::Question& q) override { probe_.ask(to, q); }
     bool next_refused(wire::Question* q) override { return probe_.next_refused(q); }
+    bool next_unreachable(NicAddress* address) override;
 
 private:
     static constexpr uint32_t kOut = 64;  // frames that wait to leave
@@ -68,7 +71,7 @@ private:
     };
     struct Kept;  // a frame that a fault plan holds
     struct Counters {
-        uint64_t too_large = 0, not_taken = 0, lost = 0, trains = 0, foreign = 0, hints = 0;
+        uint64_t too_large = 0, not_taken = 0, lost = 0, trains = 0, foreign = 0;
     };
 
     UdpPort(const Spec&, Fd socket, const sockaddr_in& own, uint64_t token);

@@ -70,7 +70,10 @@ protected:
     void send(const Peer& to, int times = 1) {
         for (int i = 0; i < times; ++i) {
             const Sockets::Route route = sockets_->toward(to.address);
-            if (route.connected && ::send(route.socket, "x", 1, MSG_DONTWAIT) == 1) continue;
+            if (route.connected) {
+                if (::send(route.socket, "x", 1, MSG_DONTWAIT) == 1) continue;
+                sockets_->note_error();
+            }
             ASSERT_EQ(::sendto(sockets_->own(), "x", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to.at),
                                sizeof to.at),
                       1);
@@ -277,7 +280,39 @@ TEST_F(UdpSocketsTest, AnErrorOfTheNetworkIsAHintAndNoMore) {
     EXPECT_EQ(again.hears(here_), 3u);
     again.say(here_, 'x');
     EXPECT_EQ(taken(), "x");
+    sockets_->take_reports();  // as before each sleep
     EXPECT_FALSE(wakes()) << "an error that was told once keeps no thread awake";
+}
+
+// Of the peer at that port, once, whichever socket its frames leave by; until then a thread that sleeps is woken.
+TEST_F(UdpSocketsTest, AClosedPortIsReported) {
+    make(4);
+    const in_addr_t host = kOwnHosts | (static_cast<in_addr_t>(::getpid()) & 0x3FFFFF);
+    NicAddress peer;
+    EXPECT_FALSE(sockets_->next_closed(&peer));
+    for (const int frames : {1, kEnough}) {
+        auto gone = std::make_unique<Peer>(host);
+        send(*gone, frames);
+        EXPECT_EQ(sockets_->toward(gone->address).connected, frames == kEnough);
+        const sockaddr_in there = gone->at;
+        gone.reset();
+        const Sockets::Route route = sockets_->toward(from_socket_address(there));
+        const auto* const named = reinterpret_cast<const sockaddr*>(&there);
+        for (int i = 0; i < 3; ++i) {
+            if (::sendto(route.socket, "x", 1, MSG_DONTWAIT, route.connected ? nullptr : named,
+                         route.connected ? 0 : sizeof there) != 1)
+                sockets_->note_error();
+        }
+        EXPECT_TRUE(wakes());
+        ASSERT_TRUE(sockets_->next_closed(&peer));
+        EXPECT_EQ(peer, from_socket_address(there));
+        EXPECT_FALSE(sockets_->next_closed(&peer));
+        taken();  // the error of the last frame
+        sockets_->note_error();
+        sockets_->take_reports();
+        EXPECT_FALSE(wakes());
+    }
+    EXPECT_GE(sockets_->closed_reports(), 2u);
 }
 
 TEST_F(UdpSocketsTest, WithoutADescriptorItGoesOnWithout) {
