@@ -51,7 +51,7 @@ bool add_to(int epoll, int fd, void* subject) {
 
 // A session takes two descriptors. Some are left for connections that say nothing, and files that wait to be closed.
 size_t sessions_by_descriptors() {
-    constexpr size_t kOthers = 2 * kSilentInAll + Closers::kMostWaiting, kFewest = 16;
+    constexpr size_t kOthers = 2 * kSilentInAll + Closers::kMostWaiting + DeadPorts::kMost, kFewest = 16;
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < kOthers) return kFewest;
     return std::clamp<size_t>((static_cast<size_t>(files.rlim_cur) - kOthers) / 2, kFewest, kMostSessions);
@@ -64,6 +64,7 @@ RequestServer::RequestServer(Options options, Fd listener)
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
       acceptor_(std::move(listener), epoll_.get(), epoll_data_t{this}),
       pending_(kSilentOfOneUser, kSilentInAll),
+      dead_ports_(options.address, epoll_.get(), &dead_ports_),
       most_sessions_(sessions_by_descriptors()),
       receive_buffer_(1 << 16),
       forward_buffer_(1 << 16) {
@@ -105,6 +106,7 @@ void RequestServer::run() {
             timeout = static_cast<int>(std::clamp<int64_t>(left / 1'000'000 + 1, 0, kLongestSleepMs));
         }
         if (acceptor_.rests()) timeout = std::min(timeout, kRestMs);
+        if (dead_ports_.is_trying()) timeout = std::min(timeout, DeadPorts::kTryEveryMs);
         look(timeout);
         if (!sessions_.empty() || options_.linger_ns < 0 || now_ns() - idle_since_ < options_.linger_ns) continue;
         look(0);  // a program may have connected just now
@@ -115,11 +117,13 @@ void RequestServer::run() {
 void RequestServer::look(int timeout_ms) {
     epoll_event events[kEventsPerLook];
     const int n = ::epoll_wait(epoll_.get(), events, kEventsPerLook, turns_.empty() ? timeout_ms : 0);
-    bool callers = false, frames = false;
+    bool callers = false, frames = false, dead = false;
     for (int i = 0; i < n; ++i) {
         void* const subject = events[i].data.ptr;
         if (subject == this) {
             callers = true;
+        } else if (subject == &dead_ports_) {
+            dead = true;
         } else if (subject == nullptr) {
             frames = true;
         } else {
@@ -135,6 +139,7 @@ void RequestServer::look(int timeout_ms) {
     close_over();
     if (closers_.busy()) closers_.look(now);
     acceptor_.look(now);
+    dead ? dead_ports_.take_frames(now) : dead_ports_.look(now);
     if (frames) take_frames();
 }
 
@@ -330,6 +335,7 @@ void RequestServer::close_over() {
             const size_t before = requests_.count_places_of(s.slot);
             requests_.drop(s.slot);
             update_filter_count(s, before);
+            dead_ports_.add(s.user, s.data, now_ns());
         }
         // Out of the epoll set before they are closed: others may hold the same descriptions.
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // viaduct-udpd: has the UDP port of a NIC that requests come to, and passes each on to the program that waits for it.
 // Programs answer from ports of their own and everything else goes there directly: nothing of a connection passes
-// through here. One thread. Root's serves all users: each of them has as many sessions and filters as stay free beside
-// his own, what they say is read in turns of equal time (core/fair), however many sessions one of them has, and no file
-// that a user hands over is closed where that may take long.
+// through here. It answers at the ports of programs that have ended (dead_ports.hpp). One thread. Root's serves all
+// users: each of them has as many sessions and filters as stay free beside his own, what they say is read in turns of
+// equal time (core/fair), however many sessions one of them has, and no file that a user hands over is closed where
+// that may take long.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +21,7 @@
 #include "core/shm/foreign_files.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/packet/requests.hpp"
+#include "providers/udp/daemon/dead_ports.hpp"
 #include "providers/udp/daemon/protocol.hpp"
 #include "providers/wire/answer_rate.hpp"
 #include "providers/wire/host.hpp"
@@ -83,6 +85,7 @@ private:
     fair::Turns turns_;                 // of sessions that have said something, by number
     fair::PendingConnections pending_;  // sessions without a first message
     Closers closers_;
+    DeadPorts dead_ports_;
     std::map<uid_t, size_t> filters_of_;  // users without any are not kept
     size_t most_sessions_;                // that have had their welcome
     uint64_t last_number_ = 0;
