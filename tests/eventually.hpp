@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The way in which a C++ test waits: eventually(what, condition) checks the condition again and again until it holds.
+// The limit counts running time: wall time without the time in which the waited-for processes and their children were
+// ready to run and had no processor. A loaded machine therefore makes a test slow and not red. tests/eventually.py and
+// tests/eventually.h are the same for Python and C.
+#pragma once
+
+#include <dirent.h>
+#include <sched.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace testing {
+class AssertionResult;
+}
+
+namespace viaduct::tests {
+
+// Running time after which a test gives up. It is far above what any condition takes, and there is one for all tests.
+inline constexpr std::chrono::milliseconds kEventuallyLimit{10'000};
+
+// A wait ends after this many limits of wall time even if the processes never get a processor.
+inline constexpr int kHardEnd = 20;
+
+// What eventually() reads from the system. Its own test has another one.
+struct SystemReaders {
+    int64_t wall_ns() const {
+        timespec t{};
+        ::clock_gettime(CLOCK_MONOTONIC, &t);
+        return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+    }
+    // Time that the threads of the process and of its children have waited in a run queue, together; none if the kernel
+    // does not say.
+    std::optional<int64_t> queued_ns(pid_t pid) const {
+        const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+        DIR* folder = ::opendir(tasks.c_str());
+        if (folder == nullptr) return std::nullopt;
+        std::optional<int64_t> sum;
+        while (const dirent* entry = ::readdir(folder)) {
+            if (entry->d_name[0] == '.') continue;
+            long long ran = 0, queued = 0;
+            if (scan(tasks + "/" + entry->d_name + "/schedstat", "%lld %lld", &ran, &queued) == 2)
+                sum = sum.value_or(0) + queued;
+            std::ifstream children(tasks + "/" + entry->d_name + "/children");
+            for (pid_t child = 0; children >> child;)
+                if (const auto of_child = queued_ns(child)) sum = sum.value_or(0) + *of_child;
+        }
+        ::closedir(folder);
+        return sum;
+    }
+    // Time in which some task of the system had no processor; none if the kernel does not say.
+    std::optional<int64_t> stalled_ns() const {
+        long long us = 0;
+        if (scan("/proc/pressure/cpu", "some avg10=%*f avg60=%*f avg300=%*f total=%lld", &us) != 1) return std::nullopt;
+        return us * 1000;
+    }
+    // The first waits are short, for conditions that need a few turns of other threads only.
+    void pause(int turn) const {
+        if (turn < 50) {
+            ::sched_yield();
+        } else {
+            std::this_thread::sleep_for(std::chrono::microseconds(turn < 250 ? 200 : 2000));
+        }
+    }
+
+private:
+    template <typename... To>
+    static int scan(const std::string& path, const char* format, To*... to) {
+        std::FILE* file = std::fopen(path.c_str(), "re");
+        if (file == nullptr) return 0;
+        const int found = std::fscanf(file, format, to...);
+        std::fclose(file);
+        return found;
+    }
+};
+
+// Running time of some processes since the object was made. Wall time and run-queue wait are nanoseconds.
+template <typename Readers = SystemReaders>
+class RunningTime {
+public:
+    explicit RunningTime(std::vector<pid_t> pids = {}, Readers readers = {}) : readers_(std::move(readers)) {
+        if (pids.empty()) pids.push_back(::getpid());
+        begun_ = readers_.wall_ns();
+        stalled_ = readers_.stalled_ns();
+        for (const pid_t pid : pids) {
+            const std::optional<int64_t> queued = readers_.queued_ns(pid);
+            all_known_ = all_known_ && queued.has_value();
+            processes_.push_back({pid, queued.value_or(0), 0});
+        }
+    }
+    int64_t wall_ns() const { return readers_.wall_ns() - begun_; }
+    // Never more than wall_ns(). Without the figure of one of the processes, the stall of the whole system counts.
+    int64_t running_ns() {
+        const int64_t wall = wall_ns();
+        return wall - std::clamp(all_known_ ? queued_ns() : stalled_ns(), int64_t{0}, wall);
+    }
+
+private:
+    struct Process {
+        pid_t pid;
+        int64_t at_begin, grown;
+    };
+    // Threads that ended take their figures with them, so that the largest sum seen counts.
+    int64_t queued_ns() {
+        int64_t sum = 0;
+        for (Process& process : processes_) {
+            if (const auto queued = readers_.queued_ns(process.pid))
+                process.grown = std::max(process.grown, *queued - process.at_begin);
+            sum += process.grown;
+        }
+        return sum;
+    }
+    int64_t stalled_ns() const {
+        const std::optional<int64_t> stalled = readers_.stalled_ns();
+        return stalled && stalled_ ? *stalled - *stalled_ : 0;
+    }
+
+    Readers readers_;
+    int64_t begun_ = 0;
+    std::optional<int64_t> stalled_;
+    bool all_known_ = true;
+    std::vector<Process> processes_;
+};
+
+// Result of a wait. EXPECT_TRUE(eventually(...)) prints the message; a program without GoogleTest prints it itself.
+struct Waited {
+    bool holds = false;
+    std::string message;
+    explicit operator bool() const { return holds; }
+    template <std::same_as<testing::AssertionResult> Result>
+    operator Result() const {  // NOLINT(google-explicit-constructor): EXPECT_TRUE converts
+        return Result(holds) << message;
+    }
+};
+
+// Processes whose running time counts; this one if the list is empty.
+struct WaitFor {
+    std::vector<pid_t> pids = {};
+    std::chrono::nanoseconds limit = kEventuallyLimit;
+};
+
+// Waits until condition() is true. `what` names the condition for the message: "the agent listens".
+// Any thread may call it; the condition runs in the caller's thread and may do work (poll a queue, call waitpid).
+template <typename Condition, typename Readers = SystemReaders>
+Waited eventually(const std::string& what, Condition condition, const WaitFor& wait = {}, Readers readers = {}) {
+    RunningTime<Readers> time(wait.pids, readers);
+    const int64_t limit = wait.limit.count();
+    int64_t next_look = limit;  // wall time at which the limit can have passed
+    for (int turn = 0;; ++turn) {
+        if (condition()) return {true, {}};
+        const int64_t wall = time.wall_ns();
+        if (wall >= next_look) {
+            const int64_t running = time.running_ns();
+            if (running >= limit || wall >= kHardEnd * limit) {
+                if (condition()) return {true, {}};
+                const auto ms = [](int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; };
+                return {false, "waited for: " + what + "; not so after " + ms(wall) + " of wall time, " + ms(running) +
+                                   " of running time (limit " + ms(limit) + ")"};
+            }
+            next_look = std::min(wall + (limit - running), kHardEnd * limit);
+        }
+        readers.pause(turn);
+    }
+}
+
+}  // namespace viaduct::tests

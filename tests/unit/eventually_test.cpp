@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// tests/eventually.hpp with a clock, run queues and a pressure file of the test's own: no test here waits.
+#include "tests/eventually.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <memory>
+
+namespace viaduct::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int64_t kMs = 1'000'000;
+
+// Each pause lets 100 ms of wall time pass. In it, a process waits for a processor as long as `queued_ms` says.
+struct Machine {
+    int64_t wall = 7'000 * kMs;
+    std::map<pid_t, int64_t> queued_ms{{::getpid(), 0}};
+    std::map<pid_t, int64_t> queued{{::getpid(), 40 * kMs}};
+    std::optional<int64_t> stalled_ms = 0, stalled = 0;
+    int pauses = 0;
+};
+
+struct FakeReaders {
+    std::shared_ptr<Machine> machine;
+    int64_t wall_ns() const { return machine->wall; }
+    std::optional<int64_t> queued_ns(pid_t pid) const {
+        const auto found = machine->queued.find(pid);
+        return found == machine->queued.end() ? std::nullopt : std::optional(found->second);
+    }
+    std::optional<int64_t> stalled_ns() const { return machine->stalled; }
+    void pause(int) const {
+        ++machine->pauses;
+        machine->wall += 100 * kMs;
+        for (auto& [pid, queued] : machine->queued) queued += machine->queued_ms[pid] * kMs;
+        if (machine->stalled) *machine->stalled += machine->stalled_ms.value_or(0) * kMs;
+    }
+};
+
+struct Eventually : testing::Test {
+    // Wall time after which the wait for a condition that never holds ends.
+    std::chrono::milliseconds gives_up_after(std::vector<pid_t> pids = {}) {
+        const int64_t begun = machine->wall;
+        waited = eventually("rain", [] { return false; }, {std::move(pids), 10s}, FakeReaders{machine});
+        EXPECT_FALSE(waited);
+        return std::chrono::milliseconds((machine->wall - begun) / kMs);
+    }
+    std::shared_ptr<Machine> machine = std::make_shared<Machine>();
+    Waited waited;
+};
+
+TEST_F(Eventually, EndsAtOnceWhenTheConditionHolds) {
+    EXPECT_TRUE(eventually("nothing", [] { return true; }, {}, FakeReaders{machine}));
+    EXPECT_EQ(machine->pauses, 0);
+}
+
+TEST_F(Eventually, EndsAsSoonAsTheConditionHolds) {
+    const auto condition = [this] { return machine->pauses == 3; };
+    EXPECT_TRUE(eventually("three pauses", condition, {}, FakeReaders{machine}));
+    EXPECT_EQ(machine->pauses, 3);
+}
+
+TEST_F(Eventually, GivesUpAfterTheLimitOnAQuietMachine) { EXPECT_EQ(gives_up_after(), 10s); }
+
+TEST_F(Eventually, SaysWhatItWaitedForAndHowLong) {
+    machine->queued_ms[::getpid()] = 50;
+    gives_up_after();
+    EXPECT_EQ(waited.message,
+              "waited for: rain; not so after 20000 ms of wall time, 10000 ms of running time (limit 10000 ms)");
+    const testing::AssertionResult result = waited;
+    EXPECT_EQ(result.message(), waited.message);
+}
+
+TEST_F(Eventually, DoesNotCountTheTimeInARunQueue) {
+    machine->queued_ms[::getpid()] = 75;
+    EXPECT_EQ(gives_up_after(), 40s);
+}
+
+TEST_F(Eventually, DoesNotCountTheStallOfOtherProcesses) {
+    machine->stalled_ms = 90;
+    EXPECT_EQ(gives_up_after(), 10s);
+}
+
+TEST_F(Eventually, ReadsTheProcessesThatAreNamed) {
+    machine->queued[11] = machine->queued[12] = 0;
+    machine->queued_ms = {{::getpid(), 90}, {11, 30}, {12, 20}};
+    EXPECT_EQ(gives_up_after({11, 12}), 20s);
+}
+
+TEST_F(Eventually, TakesTheSystemsStallWhereAProcessHasNoFigures) {
+    machine->queued_ms[::getpid()] = 90;
+    machine->stalled_ms = 50;
+    EXPECT_EQ(gives_up_after({::getpid(), 13}), 20s);
+}
+
+TEST_F(Eventually, CountsWallTimeWhereNothingIsKnown) {
+    machine->queued.clear();
+    machine->stalled.reset();
+    EXPECT_EQ(gives_up_after(), 10s);
+}
+
+TEST_F(Eventually, KeepsTheFiguresOfAProcessThatEnds) {
+    machine->queued_ms[::getpid()] = 50;
+    const int64_t begun = machine->wall;
+    const auto condition = [&] {
+        if (machine->wall - begun == 15'000 * kMs) machine->queued.clear();
+        return false;
+    };
+    waited = eventually("rain", condition, {{}, 10s}, FakeReaders{machine});
+    EXPECT_FALSE(waited);
+    EXPECT_NE(waited.message.find("15000 ms of wall time, 10000 ms of running"), std::string::npos) << waited.message;
+}
+
+TEST_F(Eventually, HasAHardEndForProcessesThatNeverRun) {
+    machine->queued_ms[::getpid()] = 100;
+    EXPECT_EQ(gives_up_after(), 200s);
+}
+
+TEST_F(Eventually, ChecksOnceMoreAtTheEnd) {
+    // The condition comes true while the figures are read.
+    const int64_t end = machine->wall + 10'000 * kMs;
+    int checks_at_end = 0;
+    const auto condition = [&] { return machine->wall == end && ++checks_at_end == 2; };
+    EXPECT_TRUE(eventually("the end", condition, {{}, 10s}, FakeReaders{machine}));
+}
+
+TEST(SystemReaders, ReadThisProcessAndNoProcessThatIsNotThere) {
+    const SystemReaders readers;
+    EXPECT_GT(readers.wall_ns(), 0);
+    EXPECT_EQ(readers.queued_ns(::getpid()).has_value(), ::access("/proc/self/schedstat", R_OK) == 0);
+    EXPECT_EQ(readers.stalled_ns().has_value(), std::ifstream("/proc/pressure/cpu").get() != EOF);
+    EXPECT_FALSE(readers.queued_ns(0x7FFF'FFFF));
+}
+
+}  // namespace
+}  // namespace viaduct::tests
