@@ -11,11 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
 from report import rows  # noqa: E402
-from slowness import slowness  # noqa: E402
 
 tool, program = sys.argv[1:3]
 mpiexec = shutil.which("mpiexec.hydra") or shutil.which("mpiexec.mpich")
@@ -51,7 +50,7 @@ def expect_fit(seen):
 
 
 def look(*arguments):
-    done = subprocess.run([tool, "--job", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = eventually.run([tool, "--job", *arguments], limit=60)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -67,32 +66,20 @@ def in_job(how, protocol, check, *arguments, told=1):
         job.stdout.close()
 
 
-class Limit:
-    """LIMIT seconds; when they are over, as many times as long as the machine is slow then."""
-
-    def __init__(self):
-        self._begun = time.monotonic()
-        self._most = None
-
-    def is_over(self):
-        took = time.monotonic() - self._begun
-        if took >= LIMIT and self._most is None:
-            self._most = LIMIT * slowness()
-        return took >= (self._most or LIMIT)
-
-
 def until(pid, holds):
     """The job as JSON when `holds`, or the last one before the limit; and the end code."""
-    limit = Limit()
-    while True:
+    code, job = None, {}
+
+    def is_so():
+        nonlocal code, job
         code, out, errors = look(pid, "--json")
         seen = json.loads(out) if code in (0, 3) else None
         if seen and fits is not None:
             expect_fit(seen)
         job = seen["jobs"][0] if seen else {"error": errors}
-        if code in (0, 3) and holds(job) or limit.is_over():
-            return code, job
-        time.sleep(0.2)
+        return code in (0, 3) and holds(job)
+    eventually.holds(is_so, [int(pid), os.getpid()], LIMIT)
+    return code, job
 
 
 def wait_of(job, rank):
@@ -101,11 +88,14 @@ def wait_of(job, rank):
 
 def text_until(pid, words):
     """The same as text, with these words."""
-    limit = Limit()
-    while True:
+    code, out = None, ""
+
+    def is_so():
+        nonlocal code, out
         code, out, _ = look(pid)
-        if words in out or limit.is_over():
-            return code, out
+        return words in out
+    eventually.holds(is_so, [int(pid), os.getpid()], LIMIT)
+    return code, out
 
 
 def deadlock(how, protocol, cycle, stuck, waits):
@@ -182,10 +172,7 @@ def none_while_one_is_stopped(sign):
             os.kill(int(stopped), signal.SIGCONT)
 
     def send_and_look(pid, stopped):
-        with open(f"/proc/{stopped}/stat", "rb", buffering=0) as stat:
-            while b") T " not in stat.read():
-                time.sleep(0.001)
-                stat.seek(0)
+        eventually.eventually("rank 1 is stopped", lambda: ") T " in eventually.text_of(f"/proc/{stopped}/stat"), [int(stopped)])
         with open(sign, "w", encoding="utf-8"):
             pass
         code, job = until(pid, lambda one: tags(one, 0) == [82])

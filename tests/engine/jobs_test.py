@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import slowness  # noqa: E402
+import eventually  # noqa: E402
 
 library, programs, sources = sys.argv[1:4]
 protocols = sys.argv[4:]
@@ -33,9 +33,10 @@ def run(command, protocol=None, limit=60, settings=()):
     if protocol:
         environment["CMPI_PROTOCOL"] = protocol
     try:
-        return slowness.run(command, limit, env=environment)
-    except subprocess.TimeoutExpired as late:
-        return 124, str(late.stdout), str(late.stderr)
+        done = eventually.run(command, limit, env=environment)
+    except eventually.Late as late:
+        return 124, late.out, f"{late.errors}{late}"
+    return done.returncode, done.stdout, done.stderr
 
 
 def expect(name, condition, seen=""):
@@ -66,17 +67,22 @@ def openmpi(ranks, command):
 
 
 def killed(name, launcher, protocol, own_time=0, ending="killed"):
-    """Rank 1 dies while the others wait for it: the job ends at once, with an error and a sentence. The launcher itself may take
-    own_time seconds from then on."""
-    code, out, errors = run(launcher(3, program("endings", ending)), protocol)
-    told = re.search(r"killed at (\d+\.\d+)", errors)
-    took = time.time() - float(told.group(1)) if told else None
-    limit = 2 + own_time
-    if took is not None and took >= limit:
-        limit *= slowness.slowness()
+    """Rank 1 dies while the others wait for it: the job ends within two seconds of running time, with an error and a sentence. The
+    launcher itself may take own_time seconds from then on."""
+    environment = dict(os.environ, CMPI_PROTOCOL=protocol)
+    with tempfile.NamedTemporaryFile("w+") as said:
+        job = subprocess.Popen(launcher(3, program("endings", ending)), env=environment, stdout=said, stderr=said)
+        try:
+            eventually.eventually("rank 1 kills itself", lambda: "killed at" in eventually.text_of(said.name) or job.poll() is not None,
+                                  [job.pid], limit=60)
+            code = eventually.finished(job, 2 + own_time)
+            late = ""
+        except eventually.Late as passed:
+            job.kill()
+            code, late = job.wait(), str(passed)
+        text = eventually.text_of(said.name)
     expect(f"{name}, {protocol}, {ending}: a killed rank ends the job within two seconds, with a message",
-           code != 0 and told and took < limit and ("is lost" in errors or "signal 9" in (out + errors).lower()),
-           (code, out, errors, took))
+           code != 0 and not late and "killed at" in text and ("is lost" in text or "signal 9" in text.lower()), (code, text, late))
 
 
 digest("alone: messages to oneself", program("messages"))

@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
         MPI_Bcast(&value, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
         for (int i = 0; i < 10 && rank == 0; i++) {
             MPI_Iprobe(MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &value, MPI_STATUS_IGNORE);
-            usleep(10000);
+            usleep(10000); /* sleeps: rank 0 computes, so that it is the last */
         }
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
     } else if (strcmp(how, "twice") == 0) {
         MPI_Init(&argc, &argv);
     } else if (strcmp(how, "late") == 0) {
-        if (rank == 0) sleep(2);
+        if (rank == 0) sleep(2); /* sleeps: rank 0 computes while the others finalize */
     } else if (strcmp(how, "unread") == 0) {
         MPI_Request request;
         MPI_Isend(&value, 1, MPI_INT, (rank + 1) % size, 3, MPI_COMM_WORLD, &request);

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    usleep(rank == 0 ? 3000 * 1000 : rank * 400 * 1000);
+    usleep(rank == 0 ? 3000 * 1000 : rank * 400 * 1000); /* sleeps: the rank computes */
     const double begun = MPI_Wtime();
     for (int i = 1; rank == 0 && i < 2 * size - 1; i++) {
         int in = -1;
