@@ -18,9 +18,12 @@ add_compile_options(-Wall -Wextra -Wshadow -fno-omit-frame-pointer)
 
 # Sanitizer builds compile a dozen files of a target as one (CMakePresets.json), which takes a third of the time. There no
 # file is the main one, which this warning goes by.
-# GCC collects its garbage from 128 MiB on, again and again in files of that size: a tenth of the time (in KiB).
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage> --param=ggc-min-heapsize=524288)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
+# GCC collects its garbage from 128 MiB on, again and again in files of that size: a tenth of the time (in KiB).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(--param=ggc-min-heapsize=524288)
 endif()
 
 if(VIADUCT_SANITIZE)
