@@ -24,6 +24,12 @@ set(VIADUCT_TEST_ENVIRONMENT
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:report_thread_leaks=0)
 
+# viaduct_long(name...): tests of the current folder that take half a minute and more: they begin before what is short, and after what
+# waits. ctest begins short and long ones as they come where it has not run them before.
+function(viaduct_long)
+    set_tests_properties(${ARGN} PROPERTIES COST 500)
+endfunction()
+
 function(viaduct_test name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;WAITS" "TIMEOUT;IN_TURN" "COMMAND;LABELS;ENVIRONMENT")
     if(NOT arg_TIMEOUT)
