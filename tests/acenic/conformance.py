@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The whole conformance suite over acenic or udp. The two ends of each pair are on two ports of one process, so that every frame passes
+"""The conformance suite over acenic or udp, whole or in part. The two ends of each pair are on two ports of one process, so that every frame passes
 through both; partner processes run on another host.
 
-    conformance.py --suite PROGRAM [--over af_packet|memif|vhost|udp|loopback] [--mode exclusive|shared] [--mtu N] [--filter TESTS]
-                   [--user UID]
+    conformance.py --suite PROGRAM [--over af_packet|memif|vhost|udp|loopback] [--mode exclusive|shared] [--mtu N] [--user UID]
+                   [--rows NAME,... | --filter TESTS]
 
 af_packet: three interfaces in one network namespace and one in another, joined by a bridge. memif and vhost join two ports and no more:
 tests with a partner process have a run of their own, in which the process has one end of the link and its partner the other.
@@ -32,6 +32,39 @@ LEFT_OUT = {
 }
 LIMIT = 300
 
+# The suite runs whole in one setting of each provider, and of each mode of acenic. Every other setting runs the tests that it can change:
+ROWS = {
+    # The size of a frame, and how a port sends and receives it, change what a message is cut into, what is put together again, what
+    # is acknowledged and repeated, and how long a message may be.
+    "messages": "*/Messages.*:ReceptionLevel.*:MessageThreads.*:TakenBack.*:Segments.*:Placement.*:*/RdmaWrite.*:*/RdmaRead.*:"
+                "*/ReliableRdmaRead.*:Fence.*:*/RdmaRefusal.*:*/RdmaReadRefusal.*:*/Reliability.*:ReliabilityUnreliable.*:Atomics.*:"
+                "*/Batches.*:WriteNow.*:*/PastTheRegion.*:*/SendMistakes.*:ReceiveMistakes.*:ReceiveTolerance.*:*/Overrun.*:"
+                "*/Watching.*:ManyThreads.*",
+    # Whether two ports are of two hosts, of one host or one and the same changes how their ends find each other, connect and part.
+    "connections": "Connect*.*:Peer.*:*/Leaving.*:ConnLost.*:End.*:" + WITH_PARTNERS,
+    # A driver that can sleep until a frame comes, or has to look for one, changes how a thread waits and is woken.
+    "waiting": "Wait.*:SendWait.*:Notify.*:*/NotifyStates.*:CqWait.*:CqNotify.*:Cancel.*:SignalHandler.*",
+    # How a port opens and what it says of itself.
+    "opening": OPENING,
+}
+
+
+# Not in any row: they last as long as the silence after which a peer counts as gone, which the mode sets, and no port or size.
+SILENCE = ("*/Reliability.LinkDown/*", "*/Reliability.MessageLostInTheNetwork/*", "*/Reliability.MessageCorruptedInTheNetwork/*")
+
+
+def row_filter(names, without=()):
+    """--gtest_filter of these rows without those tests."""
+    return "--gtest_filter=%s-%s" % (":".join(ROWS[name] for name in names), ":".join([*SILENCE, *without]))
+
+
+def row_names(text):
+    """The names of ROWS in an option, with commas between them."""
+    for name in text.split(","):
+        if name not in ROWS:
+            raise argparse.ArgumentTypeError("%s: there are %s" % (name, ", ".join(ROWS)))
+    return text.split(",")
+
 
 def suite(hosts, program, what, arguments):
     """One run of the suite, which must be good."""
@@ -50,6 +83,18 @@ def tests(options, which, without):
     return "--gtest_filter=%s-%s" % (which, ":".join(without))
 
 
+def wants(options, part):
+    """Whether the run has that part of the tests: all have where no rows were asked for."""
+    return not options.rows or part in options.rows
+
+
+def body(options, without):
+    """--gtest_filter of the tests whose subject is not opening, which have the ports open all the time: all, or those of the rows."""
+    if options.rows and not options.filter:
+        return row_filter([row for row in options.rows if row != "opening"], without)
+    return tests(options, "*", without)
+
+
 def left_out(options):
     """The tests that cannot be had over these ports, and why."""
     if kind_of(options.over).provider == "udp":
@@ -66,9 +111,9 @@ def over_interfaces(options):
                 for word in (option, hosts.provider + str(number))]
         if hosts.on(1):
             nics += ["--child-command", " ".join(hosts.on(1))]
-        if not options.filter:
+        if not options.filter and wants(options, "opening"):
             suite(hosts, options.suite, options.over + ", opening", nics + [tests(options, OPENING, left_out(options))])
-        suite(hosts, options.suite, options.over, nics + ["--hold", tests(options, "*", [OPENING, *left_out(options)])])
+        suite(hosts, options.suite, options.over, nics + ["--hold", body(options, [OPENING, *left_out(options)])])
 
 
 def await_engines(hosts):
@@ -94,12 +139,14 @@ def over_a_pair(options):
 def on_a_pair(hosts, options):
     over = options.over
     nics = ["--nic", "acenic0", "--peer-nic", "acenic1"]
-    suite(hosts, options.suite, over + ", two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS, *left_out(options)])])
+    suite(hosts, options.suite, over + ", two ports", nics + ["--hold", body(options, [OPENING, WITH_PARTNERS, *left_out(options)])])
     if options.filter:
         return
-    suite(hosts, options.suite, over + ", opening", nics + [tests(options, OPENING, [WITH_PARTNERS, *left_out(options)])])
-    suite(hosts, options.suite, over + ", two processes",
-          ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, left_out(options))])
+    if wants(options, "opening"):
+        suite(hosts, options.suite, over + ", opening", nics + [tests(options, OPENING, [WITH_PARTNERS, *left_out(options)])])
+    if wants(options, "connections"):
+        suite(hosts, options.suite, over + ", two processes",
+              ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, left_out(options))])
 
 
 def main():
@@ -109,6 +156,7 @@ def main():
     parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--filter", help="which tests, as GoogleTest has it; all")
+    parser.add_argument("--rows", type=row_names, default=[], help="of all tests: %s" % ", ".join(ROWS))
     parser.add_argument("--user", type=int, help="udp: all of it in a user namespace of that user")
     options = parser.parse_args()
     if options.user is not None:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Several programs on one acenic port: the shared mode. Two hosts are network namespaces joined by veth.
 
-    shared.py --bin DIR --runner run.py [--suite PROGRAM] [--seconds N] [--only PART[,PART]]
+    shared.py --bin DIR --runner run.py [--suite PROGRAM [--rows NAME,... | --filter TESTS]] [--seconds N] [--only PART[,PART]]
 
-Parts: legacy (the legacy programs, all processes on one port), hosts (between two ports), conformance (the whole suite, all
+Parts: legacy (the legacy programs, all processes on one port), hosts (between two ports), conformance (the suite, all
 processes on one port), killed (eight programs on one port talk without a break while one of them is killed every second for N
 seconds), stopped (engine processes and programs get no processor for a second, and nothing is lost), engine (the engine process is
 killed), refused (what a program is told when it cannot have the port).
@@ -20,7 +20,7 @@ import threading
 import time
 
 import two_hosts
-from conformance import suite
+from conformance import ROWS, row_filter, row_names, suite
 from hosts import Failure, Namespaces, end, finish, outcome
 
 PARTS = ("legacy", "hosts", "conformance", "killed", "stopped", "engine", "refused")
@@ -131,7 +131,11 @@ def between(hosts, options):
 def conformance(hosts, options):
     if not options.suite:
         raise Failure("conformance needs --suite")
-    arguments = ["--nic", "acenic0"] + (["--gtest_filter=" + options.filter] if options.filter else [])
+    arguments = ["--nic", "acenic0"]
+    if options.filter:
+        arguments.append("--gtest_filter=" + options.filter)
+    elif options.rows:
+        arguments.append(row_filter(options.rows))
     suite(hosts, options.suite, "conformance, one port", arguments)
 
 
@@ -271,6 +275,7 @@ def main():
     parser.add_argument("--runner", required=True, help="run.py of the legacy programs")
     parser.add_argument("--suite", help="viaduct_conformance")
     parser.add_argument("--filter", help="of the suite, as GoogleTest has it")
+    parser.add_argument("--rows", type=row_names, default=[], help="of the suite: %s" % ", ".join(ROWS))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--seconds", type=int, default=8, help="programs killed; the long version is 60")
     parser.add_argument("--repeat", type=int, default=2, help="runs of each legacy program")
