@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--release NAME] [--arch NAME] [--quick] [--run COMMAND] [--cache FOLDER] [--put FOLDER] [FOLDER]: makes a bare Debian
+# run.sh [--release NAME] [--arch NAME] [--run COMMAND] [--cache FOLDER] [--put FOLDER] [FOLDER]: makes a bare Debian
 # (release: bookworm, which is the default, or trixie; arch: the machine's, or i386 on amd64) in FOLDER (default: a temporary one,
 # removed afterwards), puts a clean clone of this checkout into it, and runs both commands of the README there, from nothing.
-# --quick: only the release tests. --run: this command in place of them. --cache: this compiler cache of the machine is the root's.
+# --run: this command in place of them. --cache: this compiler cache of the machine is the root's.
 # --put: this folder of the machine is seen in the root as /mnt. Needs root, debootstrap and a Debian machine whose own package
 # sources are used inside as well. Where that cannot be had it says SKIPPED and why, and ends with 77. The mounts are seen in here
 # only, and no process of the root stays when this one has ended.
@@ -19,7 +19,6 @@ while (($#)); do
     case $1 in
         --release) release=$2 && shift 2 ;;
         --arch) arch=$2 && shift 2 ;;
-        --quick) commands=('./viaduct demo' './viaduct test --quick') && shift ;;
         --run) commands=("$2") && shift 2 ;;
         --cache) cache=$2 && shift 2 ;;
         --put) put=$2 && shift 2 ;;

@@ -8,6 +8,7 @@
     phases.py STATE failed NAME LOG    one failed test, and the file with its output
     phases.py STATE unstable NAME LOG  one test that failed once and passed twice, and the output of its failure
     phases.py STATE left-out TEXT      a phase that was not begun, and why
+    phases.py STATE began              print when the first of these commands was run on STATE: whole seconds since 1970
     phases.py STATE close              print the closing lines; ends with 1 when a test has failed or none has passed
 """
 
@@ -43,6 +44,8 @@ def main():
         state.add_unstable(arguments[0], lines[-1] if lines else "no output", lines)
     elif what == "left-out":
         state.left_out.append(arguments[0])
+    elif what == "began":
+        print(state.began)
     elif what == "close":
         good = state.close()
     else:

@@ -3,6 +3,7 @@
 """The rule for failed tests, on small tests of ctest: counts and names, repetitions, rows, the limit of unstable tests, the time limit.
 usage: selftest.py CTEST"""
 
+import json
 import os
 import subprocess
 import sys
@@ -184,6 +185,26 @@ class Rule(unittest.TestCase):
             self.add(f"once{number}", "[ $number -gt 1 ]")
         self.run_all()
         self.assertEqual((self.close()[0], self.runs("once0")), (1, 1))
+
+    def test_two_calls_with_one_file_are_one_run(self):
+        with open(self.state, "w", encoding="utf-8") as file:
+            json.dump({"began": 1234567890}, file)
+        self.add("good", "exit 0")
+        self.add("once", "[ $number -ne 1 ]")
+        self.run_all()
+        self.assertEqual(self.report("began").stdout, "1234567890\n")
+        os.remove(os.path.join(self.folder, "once", "runs"))
+        self.run_all()
+        status, lines = self.close()
+        self.assertEqual((status, lines[-1]), (0, "4 passed, 0 failed, 0 skipped"))
+        self.assertEqual(sum(line.startswith("UNSTABLE: release: once") for line in lines), 2)
+
+    def test_the_limit_of_unstable_tests_counts_both_calls(self):
+        self.add("once", "[ $number -ne 1 ]")
+        for _ in range(totals.UNSTABLE_LIMIT + 1):
+            self.report("unstable", "fuzz: one", "/dev/null")
+        self.run_all()
+        self.assertEqual(self.close()[0], 1)
 
     def test_a_test_is_not_repeated_when_no_time_is_left(self):
         self.add("once", "[ $number -gt 1 ]")

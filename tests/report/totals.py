@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The totals of all test phases of one run of ./viaduct test, kept in a file of JSON between the phases, and the closing lines."""
+"""The totals of all test phases of a run, kept in a file of JSON between the phases, and the closing lines. Calls of ./viaduct test that name the
+same file (--totals) are one run: one limit of unstable tests, one beginning, one closing line."""
 
 import json
 import os
+import time
 
 # More unstable tests than this in one run make the run fail.
 UNSTABLE_LIMIT = 20
@@ -11,6 +13,7 @@ UNSTABLE_LIMIT = 20
 class Totals:
     def __init__(self, path):
         self._path = path
+        self.began = int(time.time())
         self.passed = self.skipped = 0
         self.failed, self.unstable, self.left_out, self.ends = [], [], [], []
         if os.path.exists(path) and os.path.getsize(path):
