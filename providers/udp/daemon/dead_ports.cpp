@@ -18,7 +18,7 @@ namespace viaduct::udp {
 namespace {
 
 constexpr uint16_t kFirstUnprivilegedPort = 1024;
-constexpr int kFramesPerLook = 64;  // of one port
+constexpr int kFramesPerPort = 64;  // that one look answers
 
 bool is_tagged(std::span<const std::byte> frame) {
     return frame.size() >= wire::kHeaderBytes && wire::load8(frame.data()) == wire::kVersion &&
@@ -72,7 +72,7 @@ void DeadPorts::take_frames(int64_t now) {
 
 void DeadPorts::answer_frames(DeadPort& port, int64_t now) {
     std::byte frame[wire::kMaxFrame];
-    for (int i = 0; i < kFramesPerLook && !port.over; ++i) {
+    for (int i = 0; i < kFramesPerPort && !port.over; ++i) {
         sockaddr_in from{};
         socklen_t bytes = sizeof from;
         const ssize_t n = ::recvfrom(port.socket.get(), frame, sizeof frame, 0, reinterpret_cast<sockaddr*>(&from),
