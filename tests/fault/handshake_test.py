@@ -9,10 +9,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 from moody_agent import name_of
 from step_agent import StepAgent
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import Late, communicated, eventually  # noqa: E402
 
 CLIENT_SERVER = ("wait", "request", "wait=incoming", "accept", "request=joined", "confirm", "accept=joined", "confirm=done")
 PEERS = ("peer1", "peer2", "peer1=joined", "peer2=joined", "peer1=done", "peer2=done")
@@ -99,7 +101,7 @@ class Test:
                 p.stdin.flush()
                 if i == 0 and not agent.saw("peer1" if case.roles[0] == "peer1" else "wait", 30):
                     raise RuntimeError("the first end does not ask")
-            said = "".join(p.communicate(timeout=110)[0] for p in programs)
+            said = "".join(communicated(p, 110)[0] for p in programs)
         finally:
             for p in programs:
                 p.kill()
@@ -136,18 +138,15 @@ class Test:
     def guarded(self, case):
         try:
             return self.play(case)
-        except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+        except (OSError, RuntimeError, Late) as error:
             return repr(error)
 
     def wait_for_agents(self):
         for address in self.real:
-            for _ in range(2000):
+            def listens(address=address):
                 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-                    try:
-                        s.connect(name_of(address))
-                        break
-                    except OSError:
-                        time.sleep(0.01)
+                    return s.connect_ex(name_of(address)) == 0
+            eventually("the agent listens", listens, limit=20)
 
 
 def main():

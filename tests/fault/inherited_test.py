@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import communicated, holds  # noqa: E402
 
 USER = 4343
 FEW = {"files": (resource.RLIMIT_NOFILE, 40), "processor time": (resource.RLIMIT_CPU, 3000),
@@ -74,14 +76,12 @@ class Test:
                 return pid
         return None
 
-    def wait_for_agent(self, other_than=None):
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
+    def wait_for_agent(self, starter, other_than=None):
+        """The agent that this program starts."""
+        def another():
             pid = self.agent()
-            if pid is not None and pid != other_than:
-                return pid
-            time.sleep(0.02)
-        return None
+            return pid if pid != other_than else None
+        return holds(another, [starter.pid, *([int(other_than)] if other_than else [])], 20) or None
 
     def answering(self, before):
         """A server of root's and the agent that it has started, which has answered it and so has done to itself what it
@@ -90,8 +90,7 @@ class Test:
         said = ""
         for _ in range(5):
             p = self.start(0, ["--server"], before, LC_ALL="C", MALLOC_ARENA_MAX="1", VIADUCT_NICS="x=y")
-            while self.agent() is None and p.poll() is None:
-                time.sleep(0.02)
+            holds(lambda: self.agent() is not None or p.poll() is not None, [p.pid], 60)
             if p.poll() is None:
                 os.sched_setaffinity(p.pid, os.sched_getaffinity(0))
                 os.sched_setscheduler(p.pid, os.SCHED_OTHER, os.sched_param(0))
@@ -150,32 +149,31 @@ class Test:
         self.check("root: environment", not names & {"LC_ALL", "MALLOC_ARENA_MAX", "VIADUCT_NICS", "LD_LIBRARY_PATH"},
                    str(names))
         client = self.start(0, PING)
-        out = client.communicate(timeout=60)[0]
+        out = communicated(client, 60)[0]
         self.check("root: the program works", client.returncode == 0, out)
         p.terminate()
-        p.communicate(timeout=60)
+        communicated(p, 60)
 
     def replaced(self, what, before):
         self.begin(what)
         poor = self.start(USER, ["--server"], before)
-        first = self.wait_for_agent()
-        if first is None:
-            self.check(f"{what}: an agent is started", False, poor.communicate(timeout=60)[0])
+        if not any("answering on" in line for line in poor.stdout):
+            self.check(f"{what}: an agent is started", False, f"the server has ended with {poor.wait()}")
             return
-        time.sleep(0.5)
+        first = self.agent()
         rich = self.start(USER, PING)
-        second = self.wait_for_agent(first)
+        second = self.wait_for_agent(rich, first)
         self.check(f"{what}: the agent is replaced", second is not None)
-        out = rich.communicate(timeout=60)[0]
+        out = communicated(rich, 60)[0]
         self.check(f"{what}: the program with better limits works", rich.returncode == 0, out)
         self.check(f"{what}: the program with worse ones goes on", poor.poll() is None)
         # Programs whose limits are no better leave the agent alone.
         pid = self.agent()
         again = self.start(USER, PING, before)
-        out = again.communicate(timeout=60)[0]
+        out = communicated(again, 60)[0]
         self.check(f"{what}: and stays", again.returncode == 0 and self.agent() == pid, out)
         poor.terminate()
-        poor.communicate(timeout=60)
+        communicated(poor, 60)
 
     def run(self):
         try:
