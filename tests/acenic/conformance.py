@@ -48,7 +48,6 @@ ROWS = {
     "opening": OPENING,
 }
 
-
 # Not in any row: they last as long as the silence after which a peer counts as gone, which the mode sets, and no port or size.
 SILENCE = ("*/Reliability.LinkDown/*", "*/Reliability.MessageLostInTheNetwork/*", "*/Reliability.MessageCorruptedInTheNetwork/*")
 
@@ -88,6 +87,11 @@ def wants(options, part):
     return not options.rows or part in options.rows
 
 
+def has_body(options):
+    """Whether the run has tests whose subject is not opening."""
+    return bool(options.filter) or set(options.rows) != {"opening"}
+
+
 def body(options, without):
     """--gtest_filter of the tests whose subject is not opening, which have the ports open all the time: all, or those of the rows."""
     if options.rows and not options.filter:
@@ -113,7 +117,8 @@ def over_interfaces(options):
             nics += ["--child-command", " ".join(hosts.on(1))]
         if not options.filter and wants(options, "opening"):
             suite(hosts, options.suite, options.over + ", opening", nics + [tests(options, OPENING, left_out(options))])
-        suite(hosts, options.suite, options.over, nics + ["--hold", body(options, [OPENING, *left_out(options)])])
+        if has_body(options):
+            suite(hosts, options.suite, options.over, nics + ["--hold", body(options, [OPENING, *left_out(options)])])
 
 
 def await_engines(hosts):
@@ -139,7 +144,8 @@ def over_a_pair(options):
 def on_a_pair(hosts, options):
     over = options.over
     nics = ["--nic", "acenic0", "--peer-nic", "acenic1"]
-    suite(hosts, options.suite, over + ", two ports", nics + ["--hold", body(options, [OPENING, WITH_PARTNERS, *left_out(options)])])
+    if has_body(options):
+        suite(hosts, options.suite, over + ", two ports", nics + ["--hold", body(options, [OPENING, WITH_PARTNERS, *left_out(options)])])
     if options.filter:
         return
     if wants(options, "opening"):
