@@ -8,6 +8,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
+
 BINDIR, VIPKAD = sys.argv[1:3]
 ENVIRONMENT = {**{k: v for k, v in os.environ.items() if not k.startswith("VIADUCT_")},
                "VIADUCT_AGENT": os.environ.get("VIADUCT_AGENT", f"@viaduct-output-test-{os.getpid()}")}
@@ -15,8 +18,7 @@ WELL, PROBLEM, USAGE = 0, 1, 2
 
 
 def run(*command, **options):
-    return subprocess.run([os.path.join(BINDIR, command[0]), *command[1:]], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                          text=True, timeout=60, check=False, env=ENVIRONMENT, **options)
+    return eventually.run([os.path.join(BINDIR, command[0]), *command[1:]], 60, stdin=subprocess.DEVNULL, env=ENVIRONMENT, **options)
 
 
 class Output(unittest.TestCase):
@@ -66,12 +68,11 @@ class Options(unittest.TestCase):
 
     def test_the_agent_ends_as_the_tools_do(self):
         for arguments in (("--nonsense",), ("--log-level", "loud"), ("--linger-ms", "x")):
-            done = subprocess.run([VIPKAD, *arguments], capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT)
+            done = eventually.run([VIPKAD, *arguments], 60, env=ENVIRONMENT)
             self.assertEqual(USAGE, done.returncode, done.stderr)
 
     def test_a_log_that_cannot_be_had_is_told(self):
-        done = subprocess.run([os.path.join(BINDIR, "vipinfo"), "--doctor"], capture_output=True, text=True, timeout=60,
-                              check=False, env={**ENVIRONMENT, "VIADUCT_LOG": "warning"})
+        done = eventually.run([os.path.join(BINDIR, "vipinfo"), "--doctor"], 60, env={**ENVIRONMENT, "VIADUCT_LOG": "warning"})
         self.assertEqual(1, done.stderr.count("VIADUCT_LOG=warning is not one of off|error|warn|info|debug; nothing is logged"))
         self.assertIn("VIADUCT_LOG=warning is not one of off|error|warn|info|debug", done.stdout)
 

@@ -7,6 +7,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
+
 WELL, PROBLEM, USAGE, NO_NIC = 0, 1, 2, 3
 NOWHERE = "/nonexistent/path.sock"
 TOOL = ""
@@ -21,8 +24,7 @@ def environment(**variables):
 
 
 def run(*arguments, **variables):
-    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False,
-                          env=environment(**variables))
+    return eventually.run([TOOL, *arguments], SECONDS, env=environment(**variables))
 
 
 class Server:
@@ -46,7 +48,7 @@ class Server:
             self.lines.append(line)
 
     def wait(self):
-        rest, _ = self.process.communicate(timeout=SECONDS)
+        rest, _ = eventually.communicated(self.process, SECONDS)
         self.lines += rest.splitlines(True)
         return self.process.returncode
 

@@ -13,11 +13,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", folder) for folder in ("acenic", "wire")]
+sys.path[:0] = [os.path.join(HERE, "..", folder) for folder in ("acenic", "wire", "")]
 import packets  # noqa: E402
+from eventually import communicated, eventually, text_of  # noqa: E402
+from eventually import run as run_within  # noqa: E402
 from hosts import Failure, Skipped, UdpNamespaces, as_user, end, outcome  # noqa: E402
 
 # What both name alike, of all kinds.
@@ -28,7 +29,7 @@ FIELDS = ["version", "kind", "flags", "destination", "source", "sequence", "ackn
 
 
 def run(*command, status=0):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, check=False)
+    done = run_within([str(word) for word in command], 60)
     if done.returncode != status:
         raise Failure("%s: exit status %d, not %d\n%s%s" % (command, done.returncode, status, done.stdout[-500:], done.stderr[-500:]))
     return done.stdout
@@ -114,7 +115,7 @@ def nonsense(vipcap, capture, folder):
         with open(bad, "wb") as file:
             file.write(data)
         for more in ((), ("-v",), ("-l",)):
-            done = subprocess.run([vipcap, "-r", bad, *more], capture_output=True, timeout=60, check=False)
+            done = run_within([vipcap, "-r", bad, *more], 60, text=False)
             if done.returncode not in (0, 1):
                 raise Failure("nonsense %d: exit status %d\n%s" % (number, done.returncode, done.stderr[-300:]))
     with open(bad, "wb") as file:
@@ -130,7 +131,7 @@ def installed(vipcap, lua, capture, folder):
     os.mkdir(home)
     environment = {**os.environ, "HOME": home}
     for _ in range(2):
-        told = subprocess.run([vipcap, "--install-dissector"], env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+        told = run_within([vipcap, "--install-dissector"], 60, env=environment, check=True).stdout
         path = told.split(": ")[0]
         with open(path, "rb") as own, open(lua, "rb") as wanted:
             if own.read() != wanted.read() or os.listdir(os.path.dirname(path)) != ["viaduct.lua"]:
@@ -148,18 +149,10 @@ def installed(vipcap, lua, capture, folder):
         command = ["tshark", "-n", *more, "-r", capture, "-T", "fields", "-e", "_ws.col.Protocol"]
         # It reads no scripts of root's.
         command = as_user(65534, command) if os.geteuid() == 0 else command
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        done = run_within(command, 60, env=environment, check=True)
         if set(done.stdout.split()) != {"VIADUCT"} or "lua" in done.stderr.lower():
             raise Failure("tshark does not find %s, or does not like it: %s %s" % (path, set(done.stdout.split()), done.stderr))
     print("Wireshark finds the dissector by itself", flush=True)
-
-
-def await_text(path, text):
-    for _ in range(600):
-        with open(path, encoding="ascii") as file:
-            if text in file.read():
-                return
-        time.sleep(0.1)
 
 
 def live(vipcap, lua, vipping, folder):
@@ -172,12 +165,12 @@ def live(vipcap, lua, vipping, folder):
                 if "listening" in line:
                     break
             client = hosts.start(0, vipping, "-d", "udp0", "-c", "30", "-i", "0.01", "-b", "60000", "-w", "10000", "hostb")
-            out, err = client.communicate(timeout=60)
+            out, err = communicated(client, 60)
             if client.returncode != 0:
                 raise Failure("vipping: %s%s" % (out, err))
-            await_text(shown, " disconnect ")
+            eventually("vipcap shows a disconnect", lambda: " disconnect " in text_of(shown), [catcher.pid], 60)
             catcher.terminate()
-            catcher.communicate(timeout=60)
+            communicated(catcher, 60)
         finally:
             end([server, catcher])
     with open(shown, encoding="ascii") as file:

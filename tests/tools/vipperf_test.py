@@ -8,6 +8,7 @@ import tempfile
 import xml.dom.minidom
 
 import tool
+from eventually import communicated
 from tool import NO_NIC, NOWHERE, PROBLEM, USAGE, WELL, Case, Server, run
 
 ALL = "send_lat,send_bw,write_lat,write_bw,read_lat,read_bw"
@@ -125,7 +126,7 @@ class TwoCommands(Rows):
                                       stderr=subprocess.PIPE, text=True, env=tool.environment())
             client.stdout.readline()
             server.process.kill()
-            _, errors = client.communicate(timeout=tool.SECONDS)
+            _, errors = communicated(client, tool.SECONDS)
             self.assertEqual(PROBLEM, client.returncode)
             self.assertRegex(errors, r"\Avipperf: .*(left|no connection|answer)")
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import tool
+from eventually import communicated, eventually, finished
 from tool import PROBLEM, USAGE, WELL, Case, run
 
 VIPPING = os.path.abspath(sys.argv.pop(2))
@@ -53,15 +54,12 @@ class Looking(Case):
         return seen
 
     def until(self, pid, wanted):
-        """Looks until `wanted` holds, for a few seconds."""
-        end = time.monotonic() + 20
-        while True:
+        """Looks until `wanted` holds."""
+        def look():
             # At first it may have no NIC open yet.
             seen = self.look(pid)[0] if run("-p", str(pid)).returncode == WELL else None
-            if seen and wanted(seen):
-                return seen
-            self.assertLess(time.monotonic(), end, seen)
-            time.sleep(0.02)
+            return seen if seen and wanted(seen) else None
+        return eventually("the wanted picture of the process", look, [pid, os.getpid()], 20)
 
 
 class States(Looking):
@@ -177,7 +175,7 @@ class Ended(Looking):
             running = self.until(server.pid, lambda p: p["counters"]["connections_lost"] == 1)
             self.assertIsNone(running["ended_s"])
         self.until(server.pid, lambda p: p["ended_s"] is not None)
-        time.sleep(1.5)  # the agent's last program has ended for longer than agent.linger_ms
+        time.sleep(1.5)  # sleeps: the agent's last program has ended for longer than agent.linger_ms
         (ended,) = self.look(server.pid)
         self.assertGreater(ended["ended_s"], 1.4)
         self.assertLess(ended["running_s"], running["running_s"] + 60)
@@ -238,7 +236,7 @@ class Output(Looking):
                     pass
             server.process.kill()
             server.process.wait()
-            output, errors = watcher.communicate(timeout=tool.SECONDS)
+            output, errors = communicated(watcher, tool.SECONDS)
             self.assertEqual((WELL, ""), (watcher.returncode, errors))
             self.assertNotIn("\033", output)
 
@@ -256,7 +254,7 @@ class Output(Looking):
                     self.assertEqual(WELL, run("-p", str(server.pid)).returncode)
                 sends(sends(0) + 1)
                 client.process.send_signal(signal.SIGINT)
-                output, _ = client.process.communicate(timeout=tool.SECONDS)
+                output, _ = communicated(client.process, tool.SECONDS)
             seen = json.loads(output)
             self.assertEqual((0, ""), (seen["damaged"], seen["error"]))
             self.assertGreater(seen["answered"], 0)
@@ -371,7 +369,7 @@ class Exporter(Looking):
             self.assertEqual(200, self.ask(port, "/json")[0])
             self.assertIn(b" 400 ", silent.recv(100))
         one.process.send_signal(signal.SIGTERM)
-        self.assertEqual(WELL, one.process.wait(tool.SECONDS))
+        self.assertEqual(WELL, finished(one.process, tool.SECONDS))
 
     def test_end_point_on_a_socket_of_this_user(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -390,7 +388,7 @@ class Exporter(Looking):
             one, where = self.listen("--listen", f"unix:{path}")
             self.assertEqual(f"unix:{path}", where)
             one.process.send_signal(signal.SIGTERM)
-            self.assertEqual(WELL, one.process.wait(tool.SECONDS))
+            self.assertEqual(WELL, finished(one.process, tool.SECONDS))
             self.assertFalse(os.path.exists(path))
             with open(path, "w", encoding="utf-8"):
                 self.expect(run("--listen", f"unix:{path}"), PROBLEM, "", "there is a file of this name")

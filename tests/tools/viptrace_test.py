@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import tool  # noqa: E402
-from slowness import slowness  # noqa: E402
-from tool import PROBLEM, USAGE, WELL, Case, run  # noqa: E402
+import tool
+from eventually import RunningTime, Sleeps, communicated, eventually, finished
+from eventually import run as run_within
+from tool import PROBLEM, USAGE, WELL, Case, run
 
 VIPPING = os.path.abspath(sys.argv.pop(2))
 EXAMPLES = os.path.abspath(sys.argv.pop(2))
@@ -135,9 +135,9 @@ class Programs(Recorded):
                                     stdout=subprocess.PIPE, text=True, env=tool.environment(**place))
         pid = int(recorder.stdout.readline())
         recorder.stdout.readline()
-        time.sleep(0.5)
+        eventually("the server waits for a client", Sleeps(pid), [pid])
         os.kill(pid, signal.SIGKILL)
-        self.assertEqual(128 + signal.SIGKILL, recorder.wait(tool.SECONDS))
+        self.assertEqual(128 + signal.SIGKILL, finished(recorder, tool.SECONDS))
         recorder.stdout.close()
         _, events = self.report()
         self.assertTrue(any(e.get("args", {}).get("ended") is False for e in events))
@@ -192,7 +192,7 @@ class Attach:
 
     def wait(self):
         """Exit status, what is said at the end, and what was wrong."""
-        said, wrong = self.process.communicate(timeout=tool.SECONDS)
+        said, wrong = communicated(self.process, tool.SECONDS)
         return self.process.returncode, said, wrong
 
     def stop(self):
@@ -272,13 +272,14 @@ class Running(Recorded):
         server.stdout.readline()
         client = self.vipping("-f", "-p", "-c", "100000000", "localhost")
         self.assertIn("VIPPING", client.stdout.readline())
-        time.sleep(0.5)
+        time.sleep(0.5)  # sleeps: for some time after another thread had it, the owner of a lock pays
         seconds, lost = 1, 0
+        time_used = RunningTime([client.pid, server.pid])
         while lost <= 20000:
-            self.assertLess(seconds, 10 * slowness(), f"{lost} events lost")
+            self.assertFalse(time_used.is_over(20), f"{lost} events lost")
             self.folder += "-longer"
             attach = Attach(self, client.pid, options=("-n", "1024"))
-            time.sleep(seconds)
+            time.sleep(seconds)  # sleeps: calls are recorded meanwhile
             self.assertEqual((WELL, ""), attach.stop()[::2])
             said, events = self.report()
             turned = re.search(r"1024 events, (\d+) older ones lost", said)
@@ -460,8 +461,8 @@ class Damage(Recorded):
     def test_a_short_file_that_claims_much_takes_no_memory(self):
         self.make_file(1, 1, [(0, 5)], name="good")
         self.make_file(1 << 28, 1 << 28, length=8192)
-        result = subprocess.run([tool.TOOL, "report", self.folder], capture_output=True, text=True, timeout=tool.SECONDS, check=False,
-                                env=tool.environment(), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
+        result = run_within([tool.TOOL, "report", self.folder], tool.SECONDS, env=tool.environment(),
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
         self.assertEqual(PROBLEM, result.returncode, result.stderr)
         self.assertIn("it is too short", result.stderr)
 
