@@ -6,7 +6,9 @@ import socket
 import struct
 import subprocess
 import sys
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import holds  # noqa: E402
 
 MAGIC, HELLO_ERROR, WELCOME = 0x4B414456, 101, 100
 STATUS_VERSION = 14
@@ -18,13 +20,9 @@ def bound(name):
         return any(line.rstrip("\n").endswith(" " + name) for line in file)
 
 
-def wait_bound(name, seconds):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if bound(name):
-            return True
-        time.sleep(0.005)
-    return False
+def wait_bound(name, pids, seconds):
+    """Whether a process has the abstract name within so many seconds of the running time of `pids`."""
+    return holds(lambda: bound(name), pids, seconds)
 
 
 def message(asked, kind, payload, version=1):
@@ -72,7 +70,7 @@ def talk(mood, peer):
             elif mood == "older":
                 peer.send(message(asked, WELCOME, struct.pack("=HHHHII32s", 0, 0, 0, 0, os.getpid(), 0, b"0.0"), 0))
             elif mood == "late":
-                time.sleep(30)
+                signal.pause()
             elif mood == "welcomes":  # and then answers nothing
                 peer.send(message(asked, WELCOME, struct.pack("=HHHHII32s", 1, 1, 1, 0, os.getpid(), 1000, b"1.0")))
                 while peer.recv(8192):
@@ -96,7 +94,7 @@ class Agent:
             file.write(str(self.process.pid))
 
     def ready(self, seconds):
-        return wait_bound(self.name, seconds)
+        return wait_bound(self.name, [self.process.pid], seconds)
 
 
 if __name__ == "__main__":

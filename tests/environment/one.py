@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs one row, in a process of its own that ends all it has started: run(row, tools) gives ("GOOD" | "BAD" | "SKIPPED",
 why). Every process has a status page with the name of the call it is in, for the watchdog."""
+import contextlib
 import mmap
 import os
 import re
@@ -8,11 +9,10 @@ import shutil
 import signal
 import struct
 import subprocess
-import time
 
 import agents
 import surroundings
-from slowness import FairClock
+from eventually import PAUSE, Machine, RunningTime, families, holds
 
 PAGE = struct.Struct("128sqii256s")  # programs/status.h
 USER = 4242
@@ -98,49 +98,30 @@ class Process:
         return ", ".join(page.where() for page in self.pages)
 
 
-def descendants(pid):
-    found = []
+def kill_all(pids):
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def none_is_left():
+    """Kills the processes below this one and collects those that have ended."""
+    kill_all(families([os.getpid()]) - {os.getpid()})
     try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return found
-    for task in tasks:
-        try:
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                children = [int(word) for word in file.read().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [child, *descendants(child)]
-    return found
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def end_everything():
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
-        left = descendants(os.getpid())
-        if not left:
-            return
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        time.sleep(0.005)
+    holds(none_is_left)
 
 
 def kill(process):
-    """A program and what is in front of it. (The first process of a PID namespace cannot kill itself.)"""
-    for pid in [*descendants(process.pid), process.pid]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass
+    """Kills a program and the programs in front of it. (The first process of a PID namespace cannot kill itself.)"""
+    kill_all(families([process.pid]))
 
 
 def commands(row, tools, cgroup):
@@ -162,13 +143,13 @@ def commands(row, tools, cgroup):
             ("client", [*client, tools.actions, "connect", "meet", row.action, row.client_moment], 0)]
 
 
-TIMEOUT_MS = 8000  # timeout of a call of the ends, on a quiet machine
+TIMEOUT_MS = 8000  # timeout of a call of the ends
 
 
-def environment_of(row, tools, folder, slow):
+def environment_of(row, tools, folder):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "CMPI_", "ENVIRONMENT_"))}
     kept.update(VIADUCT_AGENT=tools.agent_name(row), VIADUCT_LOG="warn", VIADUCT_AGENT_LINGER_MS="500",
-                ENVIRONMENT_TIMEOUT_MS=str(int(TIMEOUT_MS * slow)), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
+                ENVIRONMENT_TIMEOUT_MS=str(TIMEOUT_MS), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
     if row.action.startswith("mpi:"):
         kept["CMPI_PROTOCOL"] = row.action.partition(":")[2]
     for name, value in row.variables.items():
@@ -203,7 +184,7 @@ def missing(row, tools):
     return ""
 
 
-def run(row, tools, slow):
+def run(row, tools):
     folder = tools.folder(row)
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -220,39 +201,37 @@ def run(row, tools, slow):
             cgroup = surroundings.Cgroup(*row.cgroup, f"viaduct-environment-{os.getpid()}")
             if cgroup.why:
                 return "SKIPPED", cgroup.why
-        return started(row, tools, folder, cgroup.folder if cgroup else None, slow)
+        return started(row, tools, folder, cgroup.folder if cgroup else None)
     finally:
         end_everything()
         if cgroup:
             cgroup.remove()
 
 
-def started(row, tools, folder, cgroup, slow):
-    environment = environment_of(row, tools, folder, slow())
+def started(row, tools, folder, cgroup):
+    environment = environment_of(row, tools, folder)
     if row.agent is not None:
         with open(os.path.join(folder, "agent.log"), "wb") as log:
             words = row.agent if isinstance(row.agent, tuple) else ()
             agent = agents.Agent(row, environment["VIADUCT_AGENT"], tools.vipkad,
                                  surroundings.prefix(words, tools.within, cgroup), dict(environment, ROW=folder), log,
                                  os.path.join(folder, "agent.pid"))
-        if not agent.ready(5 * slow()) and row.outcome.works:
+        if not agent.ready(5) and row.outcome.works:
             return "BAD", "the agent that the row needs did not start"
     processes = []
     for name, command, ranks in commands(row, tools, cgroup):
         detaches = bool({"orphan", "doublefork", "daemon"} & {*row.both, *(row.server if name == "server" else row.client)}) or \
             "daemon" == (row.server_moment if name == "server" else row.client_moment)
         processes.append(Process(name, command, environment, folder, detaches, ranks))
-    clock = FairClock(slow)
-    # The ends' calls have the timeouts that the slowness at the start gave them, also when it has passed since.
-    scale = int(environment["ENVIRONMENT_TIMEOUT_MS"]) / TIMEOUT_MS
-    begun = time.monotonic()
+    # All processes of the row are below this one.
+    time_used = RunningTime()
     while not all(process.ended() for process in processes):
         if row.action == "killed" and not row.server_moment and processes[0].result() == "works":
             kill(processes[0].process)
-        if clock.now() > row.seconds and time.monotonic() - begun > row.seconds * scale:
+        if time_used.is_over(row.seconds):
             return "BAD", "; ".join(f"{p.name} hung in {p.where()}" for p in processes if not p.ended()) + \
-                f" ({clock.seconds:.0f} s)"
-        time.sleep(0.005)
+                f" ({time_used.running():.0f} s)"
+        Machine.pause(PAUSE)
     return judge(row, processes)
 
 

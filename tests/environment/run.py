@@ -5,14 +5,11 @@ of these the ones that TEST_ROWS names, one a line. Exits with 77 when every row
 import argparse
 import fnmatch
 import json
-import mmap
 import os
 import re
 import shutil
 import signal
-import struct
 import sys
-import threading
 import time
 import traceback
 
@@ -21,7 +18,6 @@ import one
 import rows
 from report.rows import chosen as chosen_rows
 from report.rows import report as report_failed
-from slowness import slowness
 
 
 class Tools:
@@ -50,27 +46,7 @@ class Tools:
         shutil.rmtree(self._rows, ignore_errors=True)
 
 
-class Slowness:
-    """What the machine gives, measured all the time, and read by the rows' processes."""
-
-    def __init__(self):
-        self._map = mmap.mmap(-1, 8)
-        self._measure()
-        threading.Thread(target=self._go_on, daemon=True).start()
-
-    def _measure(self):
-        struct.pack_into("d", self._map, 0, slowness())
-
-    def _go_on(self):
-        while True:
-            time.sleep(0.5)
-            self._measure()
-
-    def __call__(self):
-        return struct.unpack_from("d", self._map, 0)[0]
-
-
-def start(row, tools, slow):
+def start(row, tools):
     """(pid, pipe) of a process that runs the row."""
     reading, writing = os.pipe()
     pid = os.fork()
@@ -80,7 +56,7 @@ def start(row, tools, slow):
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         try:
-            answer = one.run(row, tools, slow)
+            answer = one.run(row, tools)
         except Exception:
             answer = "BAD", "the test itself failed: " + traceback.format_exc()[-800:]
         os.write(writing, json.dumps(answer).encode())
@@ -88,12 +64,12 @@ def start(row, tools, slow):
         os._exit(0)
 
 
-def run_round(chosen, tools, slow, jobs, report):
+def run_round(chosen, tools, jobs, report):
     waiting, running = list(chosen), {}
     while waiting or running:
         while waiting and len(running) < jobs:
             row = waiting.pop(0)
-            pid, pipe = start(row, tools, slow)
+            pid, pipe = start(row, tools)
             running[pid] = row, pipe, time.monotonic()
         pid, _ = os.wait()
         if pid not in running:
@@ -132,7 +108,7 @@ def main():
         return 2
     names = chosen_rows(row.name for row in chosen)
     chosen = [row for row in chosen if row.name in names]
-    tools, slow = Tools(options.build), Slowness()
+    tools = Tools(options.build)
     counts = {"GOOD": 0, "BAD": 0, "SKIPPED": 0}
     bad = {}
 
@@ -148,11 +124,11 @@ def main():
         for number in range(options.rounds):
             if options.rounds > 1:
                 print(f"-- round {number + 1}", flush=True)
-            run_round(chosen, tools, slow, options.jobs, report)
+            run_round(chosen, tools, options.jobs, report)
     finally:
         tools.clean()
     print(f"{len(chosen)} rows, {options.rounds} rounds in {time.monotonic() - began:.0f} s: {counts['GOOD']} good, "
-          f"{counts['BAD']} bad, {counts['SKIPPED']} skipped; slowness {slow():.1f}")
+          f"{counts['BAD']} bad, {counts['SKIPPED']} skipped")
     for name, times in sorted(bad.items()):
         print(f"BAD {times} of {options.rounds}: {name}")
     report_failed(sorted(bad))

@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Surroundings of a process, made by a chain of programs in front of it: namespaces by unshare(1), mounts by mount(8) in
 a namespace of their own, all else by environment_within (programs/within.c)."""
+import contextlib
 import ctypes
 import os
 import subprocess
 
+from eventually import holds
+
 # Words that are scripts, run in a mount namespace in front of the program. ROW is the folder of the row.
 MOUNTS = {
     # The row's folder stays writable where it lies below /tmp, with the build.
-    "tmp-readonly": "mount --bind $ROW $ROW; mount --rbind /tmp /tmp; mount -o remount,bind,ro /tmp",
+    "tmp-readonly": 'mount --bind "$ROW" "$ROW"; mount --rbind /tmp /tmp; mount -o remount,bind,ro /tmp',
     "shm-readonly": "mount -t tmpfs -o ro none /dev/shm",
     "shm-tiny": "mount -t tmpfs -o size=4k none /dev/shm",
     "shm-noexec": "mount -t tmpfs -o noexec,nosuid,nodev none /dev/shm",
-    "no-shm": 'k=$ROW/dev; mkdir -p $k; mount -t tmpfs none $k; for n in null zero full random urandom; do : >$k/$n; '
-              'mount --bind /dev/$n $k/$n; done; mount --move $k /dev',
+    "no-shm": 'k=$ROW/dev; mkdir -p "$k"; mount -t tmpfs none "$k"; for n in null zero full random urandom; do : >"$k/$n"; '
+              'mount --bind /dev/$n "$k/$n"; done; mount --move "$k" /dev',
     "no-proc": "mount -t tmpfs -o ro none /proc",
     "no-sys": "mount -t tmpfs -o ro none /sys",
     "no-run": "mount -t tmpfs -o ro none /run",
     "no-etc": "mount -t tmpfs -o ro none /etc",
-    "root-readonly": "mount --bind $ROW $ROW; mount -o remount,bind,ro /",
+    "root-readonly": 'mount --bind "$ROW" "$ROW"; mount -o remount,bind,ro /',
     "proc-hidden": "mount -t proc -o hidepid=2 none /proc",
 }
 NAMESPACES = {
@@ -109,10 +112,9 @@ class Cgroup:
 
     def remove(self):
         if self.folder:
-            for _ in range(50):
-                try:
+            def is_removed():
+                with contextlib.suppress(OSError):
                     os.rmdir(self.folder)
-                    break
-                except OSError:
-                    subprocess.run(["sleep", "0.02"], check=False)
+                    return True
+            holds(is_removed, limit=1)
             self.folder = None

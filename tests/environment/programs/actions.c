@@ -6,6 +6,7 @@
  */
 #include <sys/resource.h>
 
+#include "../../eventually.h"
 #include "crowd.h"
 #include "end.h"
 #include "moments.h"
@@ -19,7 +20,7 @@ static void echo(struct end* end, int serving, unsigned times, unsigned bytes, u
         if (serving) {
             end_expect(end, bytes, i);
             end_post_receive(end);
-            if (pause_us) usleep(pause_us);
+            if (pause_us) usleep(pause_us); /* sleeps: the peer waits meanwhile */
             fill(end->memory + kSend, bytes, i + 1);
             end_send(end, bytes);
         } else {
@@ -74,6 +75,8 @@ static void action_long(struct end* end, int serving, struct numbers numbers) {
 /* What one end does to itself in the middle. */
 static const char* moment = "";
 
+static int is_lost(void* argument) { return ((struct end*)argument)->lost; }
+
 /*
  * The server is killed in the middle, or leaves by its moment; the client is told in time, and by no other word than a
  * lost connection.
@@ -95,8 +98,8 @@ static void action_killed(struct end* end, int serving, struct numbers numbers) 
     const int64_t ms = (status_now_ns() - began) / 1000000;
     if (code == VIP_TIMEOUT) finish(5, "wrong: the death of the peer was not noticed within %u ms", time_limit());
     if (code != VIP_DESCRIPTOR_ERROR) finish(5, "wrong: VipRecvWait: %s after %lld ms", code_name(code), (long long)ms);
-    for (int i = 0; !end->lost && i < 2000; ++i) usleep(1000);
-    if (!end->lost) finish(5, "wrong: no VIP_ERROR_CONN_LOST");
+    const pid_t self = getpid();
+    if (!eventually_of("VIP_ERROR_CONN_LOST", is_lost, end, &self, 1, 2)) finish(5, "wrong: no VIP_ERROR_CONN_LOST");
 }
 
 /* A wait of some time sleeps: it takes less than half of a processor. */

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "../../eventually.h"
 #include "end.h"
 
 enum { kMost = 256, kWaits = -1 };
@@ -18,6 +19,18 @@ static void member(volatile int* answer, int exit_pipe) {
     }
     if (code == VIP_SUCCESS) VipCloseNic(nic);
     _exit(0);
+}
+
+struct members {
+    volatile int* answers;
+    unsigned count;
+};
+
+static int all_answered(void* argument) {
+    const struct members* const members = argument;
+    for (unsigned i = 0; i < members->count; ++i)
+        if (members->answers[i] == kWaits) return 0;
+    return 1;
 }
 
 void crowd(unsigned processes) {
@@ -35,21 +48,17 @@ void crowd(unsigned processes) {
             member(&answers[i], exit_pipe[0]);
         }
     }
-    /* Ten seconds of a quiet machine. */
-    const int64_t until = status_now_ns() + (int64_t)time_limit() * 1250000;
-    unsigned waiting = processes, refused = 0;
+    unsigned waiting = 0, refused = 0;
     int other = 0;
+    struct members members = {answers, processes};
     status_call("VipOpenNic in one of a crowd(");
-    while (waiting != 0 && status_now_ns() < until) {
-        usleep(5000);
-        waiting = refused = 0;
-        for (unsigned i = 0; i < processes; ++i) {
-            waiting += answers[i] == kWaits;
-            refused += answers[i] == VIP_ERROR_RESOURCE;
-            if (answers[i] != kWaits && answers[i] != VIP_SUCCESS && answers[i] != VIP_ERROR_RESOURCE) other = answers[i];
-        }
-    }
+    eventually_of("an answer to each member", all_answered, &members, children, (int)processes, 10);
     status_call("");
+    for (unsigned i = 0; i < processes; ++i) {
+        waiting += answers[i] == kWaits;
+        refused += answers[i] == VIP_ERROR_RESOURCE;
+        if (answers[i] != kWaits && answers[i] != VIP_SUCCESS && answers[i] != VIP_ERROR_RESOURCE) other = answers[i];
+    }
     close(exit_pipe[1]);
     close(exit_pipe[0]);
     for (unsigned i = 0; i < processes; ++i) {

@@ -27,7 +27,7 @@ struct end {
     volatile int lost; /* VIP_ERROR_CONN_LOST has been told */
 };
 
-/* How long a step may take, in milliseconds: ENVIRONMENT_TIMEOUT_MS, which grows with the load of the machine. */
+/* How long a step may take, in milliseconds: ENVIRONMENT_TIMEOUT_MS. */
 unsigned time_limit(void);
 
 /* Ends the program. */

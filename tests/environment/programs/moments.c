@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "moments.h"
 
+#include "../../eventually.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,16 +14,23 @@
 
 extern char** environ;
 
+struct ending {
+    pid_t child;
+    int code;
+};
+
+static int has_ended(void* argument) {
+    struct ending* const ending = argument;
+    return waitpid(ending->child, &ending->code, WNOHANG) != 0;
+}
+
 static void wait_for(pid_t child, const char* what) {
-    int code = 0;
-    const int64_t until = status_now_ns() + (int64_t)time_limit() * 1000000;
-    while (waitpid(child, &code, WNOHANG) == 0) {
-        if (status_now_ns() > until) {
-            kill(child, SIGKILL);
-            finish(5, "wrong: %s did not end", what);
-        }
-        usleep(1000);
+    struct ending ending = {child, 0};
+    if (!eventually_of(what, has_ended, &ending, &child, 1, time_limit() / 1e3)) {
+        kill(child, SIGKILL);
+        finish(5, "wrong: %s did not end", what);
     }
+    const int code = ending.code;
     if (!WIFEXITED(code) || WEXITSTATUS(code) != 0) finish(5, "wrong: %s ended with status %x", what, (unsigned)code);
 }
 
@@ -133,7 +142,7 @@ static void becomes_user(struct end* end) {
 
 static void becomes_program(struct end* end) {
     (void)end;
-    execl("/bin/sleep", "sleep", "30", (char*)NULL);
+    execl("/bin/sleep", "sleep", "30", (char*)NULL); /* sleeps: a program that does nothing */
     finish(4, "exec");
 }
 
@@ -146,7 +155,7 @@ static void leaves_at_once(struct end* end) {
 /* The thread that main was ends; another one goes on. */
 static void* rest(void* unused) {
     (void)unused;
-    usleep(200000);
+    usleep(200000); /* sleeps: the main thread ends first */
     status_result("works");
     return NULL;
 }
@@ -167,7 +176,7 @@ static void blocks_signals(struct end* end) {
 static void* signaller(void* main_thread) {
     for (;;) {
         pthread_kill(*(pthread_t*)main_thread, SIGUSR1);
-        usleep(200);
+        usleep(200); /* sleeps: the pace of the signals */
     }
     return NULL;
 }

@@ -18,8 +18,8 @@ ROWS += [Row("life", f"{moment}-alone", "open", WORKS, client_moment=moment) for
 FEW = works_or("VIP_ERROR_RESOURCE", "VIP_DESCRIPTOR_ERROR", "VIP_INVALID_PARAMETER", "VIP_INVALID_STATE", "VIP_TIMEOUT", reason="")
 ROWS += [Row("life", moment, action, FEW, client_moment=moment)
          for moment in ("closefrom", "no-files-left", "no-memory-left") for action in ("rdma", "pingpong", "open")]
-# The server leaves by these, and its peer is told.
-ROWS += [Row("life", f"peer-{moment}", "killed", SURVIVES, server_moment=moment)
+# The server leaves by these, and its peer is told. The program of exec sleeps for 30 s.
+ROWS += [Row("life", f"peer-{moment}", "killed", SURVIVES, server_moment=moment, seconds=60)
          for moment in ("_exit", "exec", "daemon", "pthread_exit")]
 # Surroundings that the program is started in.
 STARTED = {"no-stdin": ("close=0",), "no-stdout": ("close=1",), "no-stderr": ("close=2",),
