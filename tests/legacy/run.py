@@ -21,7 +21,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from slowness import slowness
+from eventually import Machine, RunningTime, holds
 
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
@@ -31,6 +31,7 @@ AGENT_LEAVES_WITHIN = 15.0  # seconds
 CONN_LOST = "asynchronous error: connection lost"  # viautil.h
 CONN_LOST_DELAY = "VIADUCT_VIPL_CONN_LOST_DELAY_MS"
 USUAL_DELAY = str(250 * int(os.environ.get("VIADUCT_TIME_FACTOR", "1")))
+MORE_DELAY = 10  # times the usual one
 OURS = re.compile(r"via|vip|paramnet", re.IGNORECASE)
 # In /tmp tests that run at the same time have files, too, of other names than the library's.
 OF_THE_LIBRARY = re.compile(r"viaduct-(names-)?[0-9].*|.*(vipkad|paramnet).*")
@@ -109,11 +110,15 @@ class Session:
         self.before = {place: names_in(place) for place in ("/tmp", "/dev/shm")}
         self.files = 0
         self.processes = []
+        self.apart = 0.0  # seconds of running time between the first end and the last
         self.strays = set()
+
+    def usual_delay(self):
+        return os.environ.get(CONN_LOST_DELAY, USUAL_DELAY)
 
     def delay_conn_lost(self, times):
         """So many times as late as usually are processes told that a peer has ended."""
-        usual = os.environ.get(CONN_LOST_DELAY, USUAL_DELAY)
+        usual = self.usual_delay()
         for environment in filter(None, (self.environment, self.far_environment)):
             environment.pop(CONN_LOST_DELAY, None)
             if times != 1 and usual.isdigit():
@@ -154,24 +159,26 @@ class Session:
 
     def finish(self):
         """Waits for all processes of the run; each must have ended well and in silence."""
-        deadline = time.monotonic() + self.timeout
-        longer = False
+        pids = [process.popen.pid for process in self.processes]
+        time_used, since_end, since_failure = RunningTime(pids), None, None
+        self.apart = 0.0
         while True:
             codes = [process.popen.poll() for process in self.processes]
             if None not in codes:
                 break
-            if time.monotonic() > deadline:
+            if time_used.is_over(self.timeout):
                 if not any(codes):
-                    if not longer:  # it is meant for a machine that does nothing else
-                        longer = True
-                        deadline += self.timeout * (slowness() - 1)
-                        continue
                     raise Failure("deadline of %g s passed\n%s" % (self.timeout, self.stacks()))
                 break
+            if any(code is not None for code in codes):
+                since_end = since_end or RunningTime(pids)
+                self.apart = since_end.running()
             if any(codes):
                 # The others may wait for it for ever, or have something to say about its end.
-                deadline = min(deadline, time.monotonic() + 2)
-            time.sleep(0.002)
+                since_failure = since_failure or RunningTime(pids)
+                if since_failure.is_over(2):
+                    break
+            Machine.pause(0.02 if since_end else 0.002)
         for process in self.processes:
             if process.popen.returncode is not None and process.popen.returncode != 0:
                 raise Failure("a process ended with status %d" % process.popen.returncode)
@@ -202,12 +209,14 @@ class Session:
 
     def leftovers(self):
         """What is still there; waits as long as an agent may take to leave."""
-        deadline = time.monotonic() + AGENT_LEAVES_WITHIN
-        while True:
-            found = self.left_processes() + self.left_agent() + self.left_files()
-            if not found or time.monotonic() > deadline:
-                return found
-            time.sleep(0.1)
+        found = []
+
+        def nothing_is_left():
+            found[:] = self.left_processes() + self.left_agent() + self.left_files()
+            return not found
+        nothing_is_left()  # finds the strays
+        holds(nothing_is_left, [os.getpid(), *self.strays], AGENT_LEAVES_WITHIN)
+        return found
 
     def left_processes(self):
         found = []
@@ -471,24 +480,25 @@ ALONE = [enum, names, traps]  # connect to no process elsewhere
 
 def ended_too_far_apart(session):
     """Whether the run failed only since processes whose peers had ended in peace were told of that, as programs whose
-    processes do not end together are."""
+    processes do not end together are; and a machine with less other work would have ended them together."""
+    if not session.usual_delay().isdigit() or session.apart * 1000 >= int(session.usual_delay()):
+        return False
     ended = [p for p in session.processes if p.popen.returncode is not None]
     told = [p for p in ended if CONN_LOST in p.stderr()]
     return told and all(p in told or p.is_good() for p in ended) and any(p.is_good() for p in ended)
 
 
 def run_once(program, session, i):
-    """One run. On a machine that lets its processes end far apart, one more with as many times the usual delay."""
+    """One run. Where the load of the machine lets the processes end far apart, one more with a longer delay."""
     try:
         program(session, i)
         return
     except Failure:
-        slow = slowness()
-        if slow < 2 or not ended_too_far_apart(session):
+        if not ended_too_far_apart(session):
             raise
-    print("%s, run %d: once more, on a machine %.1f times as slow" % (program.__name__, i + 1, slow), flush=True)
+    print("%s, run %d: once more, with %d times the usual delay" % (program.__name__, i + 1, MORE_DELAY), flush=True)
     session.clear()
-    session.delay_conn_lost(slow)
+    session.delay_conn_lost(MORE_DELAY)
     try:
         program(session, i)
     finally:
