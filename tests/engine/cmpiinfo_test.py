@@ -5,9 +5,11 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
 
 tool = sys.argv[1]
 faults = []
@@ -15,7 +17,7 @@ surroundings = {name: value for name, value in os.environ.items() if not name.st
 
 
 def run(*command, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**surroundings, **environment})
+    done = eventually.run(command, 60, env={**surroundings, **environment})
     return done.returncode, done.stdout, done.stderr
 
 

@@ -49,6 +49,7 @@ class Hosts:
     def keep_apart(self):
         """Gives each host process numbers of its own, as machines have them, so that the two share no memory; and a /run,
         where DPDK goes by these numbers."""
+        # sleeps: a process that holds the namespaces
         stay = "mount -t tmpfs run /run && echo here && exec sleep infinity"
         for name in self.names:
             first = subprocess.Popen(["ip", "netns", "exec", name, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc",

@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
+
 library, program, cmpiinfo, transport = sys.argv[1:]
 HYDRA = "mpiexec.mpich"
 faults = []
@@ -21,7 +24,7 @@ os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks
 
 
 def run(command, **settings):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **settings})
+    done = eventually.run(command, 120, env={**os.environ, **settings})
     return done.returncode, done.stdout, done.stderr
 
 

@@ -16,6 +16,9 @@ import tempfile
 
 import namespaces
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
+
 SKIPPED = 77
 library, program = sys.argv[1:3]
 HYDRA = "mpiexec.mpich"
@@ -28,10 +31,9 @@ def run(protocol, wrapper, folder, settings, nic=""):
     # An agent of its own for each run: one that lingers has the settings of the run before.
     rank = 'VIADUCT_AGENT="%s-%s-$PMI_RANK" exec %s %s' % (agent, protocol + nic, wrapper, program)
     try:
-        done = subprocess.run([HYDRA, "-n", "2", "bash", "-c", rank], capture_output=True, text=True, timeout=120,
-                              env=environment, cwd=folder)
-    except subprocess.TimeoutExpired as late:
-        print("FAILED  %s: still running after 120 s\n%s\n%s" % (protocol, late.stdout, late.stderr))
+        done = eventually.run([HYDRA, "-n", "2", "bash", "-c", rank], 120, env=environment, cwd=folder)
+    except eventually.Late as late:
+        print("FAILED  %s: %s\n%s\n%s" % (protocol, late, late.out, late.errors))
         faults.append(protocol)
         return None
     found = re.fullmatch(r"No Errors, digest ([0-9a-f]{16})\n", done.stdout)
