@@ -5,9 +5,11 @@ Their limits are seconds of running time: wall time less the time in which the w
 stood in a run queue (second field of /proc/PID/task/TID/schedstat, summed over the threads). Where the kernel has no such
 figures, the time in which any task of the machine stood in one is subtracted (/proc/pressure/cpu, `some`). HARD_END times
 the limit by the wall clock ends each wait. tests/eventually.hpp and tests/eventually.h are the same in C++ and C."""
+import contextlib
 import glob
 import os
 import subprocess
+import threading
 import time
 
 LIMIT = 10.0  # seconds
@@ -157,13 +159,21 @@ def finished(process, limit=LIMIT, also=(), machine=Machine):
     return _in_slices(process, limit, lambda seconds: process.wait(timeout=seconds), also, machine)
 
 
+def _feed(process, given):
+    """Writes the input of a process in a thread: Popen.communicate() forgets input that it has not written in time."""
+    stdin, process.stdin = process.stdin, None
+
+    def feed():
+        with contextlib.suppress(OSError), stdin:
+            stdin.write(given)
+    threading.Thread(target=feed, daemon=True).start()
+
+
 def communicated(process, limit=LIMIT, given=None, also=(), machine=Machine):
     """(output, errors) of a process, up to its end. `given` is its input, `also` are other processes that make it end."""
-    parts = [given]
-
-    def part(seconds):
-        return process.communicate(parts.pop() if parts else None, timeout=seconds)
-    return _in_slices(process, limit, part, also, machine)
+    if given is not None:
+        _feed(process, given)
+    return _in_slices(process, limit, lambda seconds: process.communicate(timeout=seconds), also, machine)
 
 
 def run(command, limit=LIMIT, given=None, check=False, **options):

@@ -120,6 +120,10 @@ class Ends(unittest.TestCase):
         done = eventually.run(["sh", "-c", "cat; echo bad >&2; exit 3"], given="good")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "good", "bad\n"))
 
+    def test_all_of_a_long_input_comes(self):
+        done = eventually.run(["sh", "-c", "sleep 0.3; wc -c"], given=1000 * 1000 * "x")
+        self.assertEqual(done.stdout.strip(), "1000000")
+
     def test_run_checks(self):
         with self.assertRaises(subprocess.CalledProcessError):
             eventually.run(["false"], check=True)
