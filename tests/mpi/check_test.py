@@ -5,12 +5,11 @@ what is said of it: the rank that says it, and words that must stand in one of i
 
 import argparse
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import slowness  # noqa: E402
+import eventually  # noqa: E402
 
 LIMIT = 60  # seconds for a job
 AT_ONCE = 3  # jobs
@@ -105,10 +104,10 @@ def job_with(names, processes, mode, arguments):
     """Status and lines of a job that makes these mistakes, with CMPI_CHECK=mode."""
     command = [arguments.mpiexec, "-n", str(processes), arguments.program, *names]
     try:
-        code, _, errors = slowness.run(command, LIMIT, env=dict(os.environ, CMPI_CHECK=mode))
-    except subprocess.TimeoutExpired as late:
-        return "no end", (late.stderr or b"").decode().splitlines()
-    return code, errors.splitlines()
+        done = eventually.run(command, LIMIT, env=dict(os.environ, CMPI_CHECK=mode))
+    except eventually.Late as late:
+        return "no end", late.errors.splitlines()
+    return done.returncode, done.stderr.splitlines()
 
 
 def faults_of(names, mode, arguments):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from slowness import within_fair_limit  # noqa: E402
+from eventually import Late, communicated  # noqa: E402
 
 PROCESSES = 8
 LIMIT = 60  # seconds for a job of rounds; ctest ends another one
@@ -34,8 +34,8 @@ def run(mpiexec, processes, command, limit=None):
         text=True,
     )
     try:
-        said, _ = within_fair_limit(job.communicate, limit) if limit else job.communicate()
-    except subprocess.TimeoutExpired:
+        said, _ = communicated(job, limit) if limit else job.communicate()
+    except Late:
         job.terminate()
         said, _ = job.communicate()
         return f"no end\n{said}"
