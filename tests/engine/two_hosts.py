@@ -9,6 +9,7 @@ over via on the acenic provider with an af_packet port on each side. The answers
 """
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def run(protocol, wrapper, folder, settings, nic=""):
     environment = {**os.environ, "LD_LIBRARY_PATH": library, "CMPI_PROTOCOL": protocol, **settings}
     agent = environment.get("VIADUCT_AGENT", "@viaduct-mpi-hosts")
     # An agent of its own for each run: one that lingers has the settings of the run before.
-    rank = 'VIADUCT_AGENT="%s-%s-$PMI_RANK" exec %s %s' % (agent, protocol + nic, wrapper, program)
+    rank = 'VIADUCT_AGENT="%s-%s-$PMI_RANK" exec %s %s' % (agent, protocol + nic, wrapper, shlex.quote(program))
     try:
         done = eventually.run([HYDRA, "-n", "2", "bash", "-c", rank], 120, env=environment, cwd=folder)
     except eventually.Late as late:

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import signal
 import struct
 import subprocess
@@ -131,7 +132,7 @@ class Programs(Recorded):
 
     def test_a_wait_that_a_kill_has_ended_is_there(self):
         place = {"VIADUCT_AGENT": os.environ["VIADUCT_AGENT"] + "-killed"}
-        recorder = subprocess.Popen([tool.TOOL, "record", "-o", self.folder, "--", "sh", "-c", f"echo $$; exec {VIPPING} -s"],
+        recorder = subprocess.Popen([tool.TOOL, "record", "-o", self.folder, "--", "sh", "-c", f"echo $$; exec {shlex.quote(VIPPING)} -s"],
                                     stdout=subprocess.PIPE, text=True, env=tool.environment(**place))
         pid = int(recorder.stdout.readline())
         recorder.stdout.readline()
