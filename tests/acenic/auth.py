@@ -10,6 +10,8 @@ import os
 import sys
 
 from hosts import Failure, end, kind_of, outcome
+
+from eventually import communicated
 from two_hosts import pair
 
 KEYS = ("000102030405060708090a0b0c0d0e0f", "0f0e0d0c0b0a09080706050403020100")
@@ -40,7 +42,7 @@ def unknown_senders(hosts, program, what):
     hosts.settings["VIADUCT_LOG"] = "warn"
     processes = [hosts.start(1, program, "--server"), hosts.start(0, program, "hostb", "-c", 3, "-w", 1500)]
     try:
-        out, err = processes[1].communicate(timeout=60)
+        out, err = communicated(processes[1], 60)
         if processes[1].returncode == 0:
             raise Failure("%s: they met\n%s%s" % (what, out, err))
         processes[0].kill()
@@ -57,7 +59,7 @@ def refused(hosts, program, path, what):
     hosts.set("auth_key_file", path)
     process = hosts.start(0, program, "-c", "hostb")
     try:
-        out, err = process.communicate(timeout=30)
+        out, err = communicated(process, 30)
     finally:
         end([process])
     if process.returncode == 0 or what not in err or any(key in err for key in KEYS):

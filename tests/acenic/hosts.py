@@ -10,7 +10,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import checkout_access  # noqa: E402
-from slowness import slowness  # noqa: E402
+from eventually import Late, communicated  # noqa: E402
 
 SKIPPED = 77
 # Small enough for memif's socket, which has the folder's name in its own.
@@ -299,18 +299,14 @@ def kind_of(name):
 
 
 def finish(process, what, pattern, limit=60):
-    """Waits for its good end; its output. It must have said what the pattern says, and nothing on stderr. The limit is that of a quiet
-    machine: one that is slower has it in proportion."""
-    for more in (lambda: limit, lambda: limit * slowness()):
-        try:
-            out, err = process.communicate(timeout=more())
-            break
-        except subprocess.TimeoutExpired:
-            pass
-    else:
+    """Waits for its good end; its output. It must have said what the pattern says, and nothing on stderr. The limit is one of its
+    running time."""
+    try:
+        out, err = communicated(process, limit)
+    except Late as late:
         process.kill()
         out, err = process.communicate()
-        raise Failure("%s: still running after more than %d s\n%s%s" % (what, 2 * limit, out, err)) from None
+        raise Failure("%s: %s\n%s%s" % (what, late, out, err)) from None
     if process.returncode != 0 or err or not re.fullmatch(pattern, out):
         shown = out if len(out) < 8000 else out[:4000] + "\n[...]\n" + out[-4000:]
         raise Failure("%s: exit status %d\n%s%s" % (what, process.returncode, shown, err[-2000:]))

@@ -11,6 +11,8 @@ import sys
 import time
 
 from hosts import Failure, end, kind_of, outcome, run, without_privileges
+
+from eventually import communicated
 from two_hosts import pair
 
 
@@ -31,7 +33,7 @@ def unlike(over, mtus, bridge=None):
 def doctor(hosts, vipinfo):
     process = hosts.start(0, vipinfo, "--doctor", hosts.provider + "0")
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = communicated(process, 60)
     finally:
         end([process])
     if "has dropped" not in out:
@@ -48,12 +50,12 @@ def shrinks(hosts, vipping):
             raise Failure("vipping has ended: %s" % clients[0].stderr.read())
         run("ip", "-n", hosts.names[1], "link", "set", "v0", "mtu", "1500")
         began = time.monotonic()
-        out, err = clients[0].communicate(timeout=60)
+        out, err = communicated(clients[0], 60)
         took = time.monotonic() - began
         if clients[0].returncode == 0 or not err:
             raise Failure("vipping should end with an error\n%s%s" % (out, err))
         clients.append(hosts.start(0, vipping, "hostb", "-q", "-b", 8000, "-c", 20, "-i", "0.001", "-w", 20000))
-        out, err = clients[1].communicate(timeout=60)
+        out, err = communicated(clients[1], 60)
         if clients[1].returncode != 0:
             raise Failure("there is no connection over the smaller path\n%s%s" % (out, err))
     finally:

@@ -9,6 +9,7 @@ it and closes its own copy, the engine process is the last.
 """
 import argparse
 import array
+import contextlib
 import os
 import signal
 import socket
@@ -19,6 +20,8 @@ import tempfile
 import time
 
 from hosts import Failure, outcome
+
+from eventually import holds
 
 TIMEOUT = 5  # seconds; the files take thirty
 MAGIC, VERSION = 0x54494732, 3  # providers/acenic/daemon/protocol.hpp
@@ -50,16 +53,15 @@ class Engine:
     def connect(self):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         client.settimeout(TIMEOUT)
-        until = time.monotonic() + 20
-        while True:
-            try:
+
+        def is_connected():
+            with contextlib.suppress(ConnectionRefusedError):
                 client.connect(self.name)
-                return client
-            except ConnectionRefusedError:
-                if time.monotonic() > until or self.process.poll() is not None:
-                    self.log.seek(0)
-                    raise Failure("the engine process does not listen: " + self.log.read()) from None
-                time.sleep(0.05)
+                return True
+        if not holds(lambda: self.process.poll() is None and is_connected(), [self.process.pid], 20):
+            self.log.seek(0)
+            raise Failure("the engine process does not listen: " + self.log.read())
+        return client
 
     def greet(self):
         """A client that has been welcomed."""
