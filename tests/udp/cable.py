@@ -31,7 +31,7 @@ def switch(interface, on):
 def cut(interface, seconds):
     began = time.monotonic()
     switch(interface, False)
-    time.sleep(seconds)
+    time.sleep(seconds)  # sleeps: the cut
     switch(interface, True)
     return time.monotonic() - began
 

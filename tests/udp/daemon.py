@@ -11,10 +11,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, Loopback, end, finish, outcome  # noqa: E402
+
+from eventually import Late, communicated, eventually  # noqa: E402
 
 TIMEOUT = 20
 
@@ -27,11 +28,10 @@ def daemons(hosts):
 
 
 def until(what, holds):
-    deadline = time.monotonic() + TIMEOUT
-    while not holds():
-        if time.monotonic() > deadline:
-            raise Failure("not within %d s: %s" % (TIMEOUT, what))
-        time.sleep(0.02)
+    try:
+        eventually(what, holds, limit=TIMEOUT)
+    except Late as late:
+        raise Failure(str(late)) from None
 
 
 def pair(hosts, programs, number, meanwhile=lambda: None):
@@ -79,7 +79,7 @@ def port_taken(hosts, programs):
         hosts.settings["VIADUCT_LOG"] = "error"
         server = hosts.start(1, os.path.join(programs, "via_many2one"), "-s", "-n", 1, "-w", 1)
         try:
-            _, said = server.communicate(timeout=TIMEOUT)
+            _, said = communicated(server, TIMEOUT)
         finally:
             end([server])
             del hosts.settings["VIADUCT_LOG"]

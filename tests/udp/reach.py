@@ -14,6 +14,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, UdpNamespaces, end, finish, outcome, without_privileges  # noqa: E402
 
+from eventually import communicated
+
 
 class Unconfigured(UdpNamespaces):
     """The machines of a newcomer: two interfaces, no configuration. Host names are found in a hosts file."""
@@ -30,7 +32,7 @@ class Unconfigured(UdpNamespaces):
 def opens(hosts, vipinfo, name, nic):
     """What that name opens on host a; None: nothing."""
     process = hosts.start(0, vipinfo, name)
-    out, err = process.communicate(timeout=30)
+    out, err = communicated(process, 30)
     found = out.split()[0] if out else None
     if found != nic:
         raise Failure("%s opens %s, not %s\n%s%s" % (name, found, nic, out, err))
@@ -60,7 +62,7 @@ def ping(hosts, vipping):
             finish(client, "vipping on host %d" % host, r"VIPPING 10.77.0.2 \S+ through %s: (.|\n)*3 messages sent, 3 answered(.|\n)*" % nic)
             print("vipping through %-12s good" % nic, flush=True)
         server.terminate()
-        out, _ = server.communicate(timeout=30)
+        out, _ = communicated(server, 30)
         answering = re.findall(r"answering on (\S+)", out)
         if sorted(answering) != ["paramnet0", "udp0", "udp1"]:
             raise Failure("the server answers on %s\n%s" % (answering, out))
@@ -86,7 +88,7 @@ def told(hosts, vipping):
     """The default NIC cannot reach another host; the log says which one does."""
     hosts.settings["VIADUCT_LOG"] = "warn"
     client = hosts.start(0, vipping, "-d", "/dev/via_eth0", "-c", "1", "10.77.0.2")
-    out, err = client.communicate(timeout=30)
+    out, err = communicated(client, 30)
     if client.returncode == 0 or 'open the NIC "host:10.77.0.2"' not in err:
         raise Failure("nothing is said of the NIC that reaches the host\n%s%s" % (out, err))
     hosts.settings.clear()

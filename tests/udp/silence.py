@@ -16,6 +16,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, UdpNamespaces, end, finish, outcome, udp_address, without_privileges  # noqa: E402
 
+from eventually import eventually  # noqa: E402
+
 GRACE = 990  # ms: 1 s, less what clocks and rounding differ
 HELD = 1.9  # seconds: a request that a program has is given up 2 s after the end of its host, and not sooner
 TRIES = 10
@@ -105,12 +107,7 @@ def restarted(hosts, asks):
 
 def until_killed(hosts):
     """The daemon of the second host is killed as soon as there is one."""
-    deadline = time.monotonic() + LIMIT
-    while not (found := daemons(hosts, 1)):
-        if time.monotonic() > deadline:
-            raise Failure("no daemon within %d s" % LIMIT)
-        time.sleep(0.01)
-    for pid in found:
+    for pid in eventually("a daemon serves", lambda: daemons(hosts, 1), limit=LIMIT):
         os.kill(pid, signal.SIGKILL)
 
 
@@ -147,7 +144,7 @@ def host_ends(hosts, asks):
         client = None
         try:
             client = held(hosts, asks, server)
-            time.sleep(1)  # it has been told
+            time.sleep(1)  # sleeps: the client gets the answer that its request is held
             if client.poll() is not None:
                 continue  # it gave up as the server was asked
             server.send_signal(signal.SIGSTOP)  # it would start another daemon
