@@ -22,7 +22,7 @@
 #include "mpi-adi/transport/tcp/tcp.hpp"
 #include "mpi-adi/transport/via/receive.hpp"
 #include "mpi-adi/transport/via/transport.hpp"
-#include "tests/slowness.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::adi_test {
 namespace {
@@ -54,7 +54,7 @@ void killed(Job& job) {
         e.progress();
         return !e.failed().empty();
     };
-    CHECK(tests::within(std::chrono::seconds(2), is_told, std::chrono::microseconds(0)));
+    CHECK(tests::eventually("the loss of the victim", is_told, {.limit = std::chrono::seconds(2)}));
     CHECK(e.failed().size() == 1 && e.failed()[0] == kVictim);
     CHECK((e.process(kVictim)->p_flags & MPIP_PROC_TRANSPORTERR) != 0);
     CHECK(e.wait(receive) == MPIP_ERR_PROC_FAILED);
@@ -462,9 +462,8 @@ void met_after_its_end(Job& job, bool reused) {
         __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
         ::kill(::getpid(), SIGKILL);
     }
-    pid_t dead;
-    while ((dead = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
-    while (::kill(dead, 0) == 0) ::usleep(1000);
+    const pid_t dead = job.await_process();
+    job.await_end(dead);
     const pid_t other = reused ? process_numbered(dead) : -1;
     if (reused && other < 0)
         std::printf("SKIPPED the use of the number: it cannot be chosen here (%s)\n", std::strerror(errno));

@@ -16,13 +16,14 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/slowness.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::adi_test {
 
 namespace {
 constexpr int kMost = 64;
 constexpr size_t kCard = 4096;
+constexpr std::chrono::hours kNoLimit(1);  // of its own
 }  // namespace
 
 struct Shared {
@@ -63,17 +64,24 @@ std::vector<std::string> Job::exchange(const std::string& mine) {
 int* Job::word() { return &shared_->word; }
 void Job::say(int what) { __atomic_store_n(word(), what, __ATOMIC_SEQ_CST); }
 int Job::said() { return __atomic_load_n(word(), __ATOMIC_SEQ_CST); }
+// run_job ends processes whose wait takes too long.
 void Job::await(int what) {
-    while (said() != what) ::usleep(100);
+    CHECK(tests::eventually("the word of another process", [&] { return said() == what; }, {.limit = kNoLimit}));
+}
+pid_t Job::await_process() {
+    CHECK(tests::eventually("the number of another process", [&] { return said() != 0; }, {.limit = kNoLimit}));
+    return said();
+}
+void Job::await_end(pid_t process) {
+    const auto has_ended = [&] { return ::kill(process, 0) != 0; };
+    CHECK(tests::eventually("the end of another process", has_ended, {.limit = kNoLimit}));
 }
 
 int run_job(const char* name, int size, int seconds, const std::function<void(Job&)>& body,
             const std::vector<int>& killed, int* word) {
-    using Clock = std::chrono::steady_clock;
     auto* shared = static_cast<Shared*>(
         ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     if (shared == MAP_FAILED) return 1;
-    const auto start = Clock::now();
     std::fflush(nullptr);
     std::vector<pid_t> processes;
     for (int rank = 0; rank < size; ++rank) {
@@ -86,10 +94,11 @@ int run_job(const char* name, int size, int seconds, const std::function<void(Jo
         }
         processes.push_back(pid);
     }
+    tests::RunningTime<> time(processes);
+    const int64_t limit = int64_t{seconds} * 1'000'000'000;
     int bad = 0;
     size_t left = processes.size();
     bool late = false;
-    Clock::duration limit = std::chrono::seconds(seconds);
     while (left > 0) {
         for (size_t rank = 0; rank < processes.size(); ++rank) {
             int status = 0;
@@ -105,25 +114,23 @@ int run_job(const char* name, int size, int seconds, const std::function<void(Jo
             ++bad;
             std::fprintf(stderr, "%s: process %zu of %d ended with status 0x%x\n", name, rank, size, status);
         }
-        const auto taken = Clock::now() - start;
-        if (!late && taken > limit)
-            limit = std::max(limit, tests::slowed<Clock::duration>(std::chrono::seconds(seconds), taken));
-        const bool over = taken > limit;
+        const int64_t wall = time.wall_ns();
+        const bool over = wall > limit && (time.running_ns() > limit || wall > tests::kHardEnd * limit);
         if ((over || bad != 0) && !late) {
             late = true;
             if (over) std::fprintf(stderr, "%s: not done after %d s\n", name, seconds);
             bad += over ? 1 : 0;
             if (bad != 0 && std::getenv("VIADUCT_TEST_HOLD") != nullptr)
-                std::this_thread::sleep_for(std::chrono::seconds(20));
+                std::this_thread::sleep_for(std::chrono::seconds(20));  // sleeps: for a debugger
             for (const pid_t pid : processes) {
                 if (pid > 0) ::kill(pid, SIGKILL);
             }
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleeps: between two looks at all processes
     }
     if (word != nullptr) *word = shared->word;
     ::munmap(shared, sizeof(Shared));
-    const double took = std::chrono::duration<double>(Clock::now() - start).count();
+    const double took = static_cast<double>(time.wall_ns()) * 1e-9;
     std::printf("%-32s %2d processes  %6.2f s  %s\n", name, size, took, bad == 0 ? "ok" : "FAILED");
     return bad;
 }

@@ -3,6 +3,8 @@
 // barrier), and the parent sees to it that all end, in time, with 0.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,6 +26,10 @@ public:
     void say(int what);
     // Until a process has said that, without progress.
     void await(int what);
+    // Until a process has said its number, without progress. Returns it.
+    pid_t await_process();
+    // Until a process that has said its number has ended.
+    void await_end(pid_t process);
     int said();
 
 private:

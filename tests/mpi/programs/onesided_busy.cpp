@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "../../slowness.hpp"
+#include "../../eventually.hpp"
 #include "check.hpp"
 
 namespace {
@@ -96,7 +96,7 @@ private:
 // Without any MPI call. False: the value has not come for too long.
 bool compute_until(const int64_t& word, int64_t value) {
     const auto is_there = [&] { return std::atomic_ref<int64_t>(const_cast<int64_t&>(word)).load() == value; };
-    return viaduct::tests::within(std::chrono::seconds(limit_s), is_there, std::chrono::microseconds(0));
+    return viaduct::tests::eventually("the value", is_there, {.limit = std::chrono::seconds(limit_s)}).holds;
 }
 
 // The median of some runs, told where rank 0 is the only origin.
@@ -303,7 +303,7 @@ int lose_the_target(const char* self) {
         error = flushed(MPI_Put(&one, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win));
         return error != MPI_SUCCESS;
     };
-    viaduct::tests::within(std::chrono::seconds(20), is_told, std::chrono::microseconds(0));
+    (void)viaduct::tests::eventually("the loss", is_told, {.limit = std::chrono::seconds(20)});
     EXPECT(error == MPIX_ERR_PROC_FAILED);
     EXPECT(flushed(MPI_Get(&old, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win)) == MPIX_ERR_PROC_FAILED);
     EXPECT(flushed(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, target, at, MPI_SUM, w.win)) == MPIX_ERR_PROC_FAILED);

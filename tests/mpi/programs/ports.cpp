@@ -16,10 +16,12 @@
 #include <thread>
 #include <vector>
 
-#include "../../slowness.hpp"
+#include "../../eventually.hpp"
 #include "check.hpp"
 
 namespace {
+
+constexpr std::chrono::minutes kLongestWait(1);  // for the other job
 
 int remote_size_of(MPI_Comm comm) {
     int size = 0;
@@ -33,7 +35,8 @@ void tell(const std::string& file, const char* port) {
 }
 std::string wait_for(const std::string& file) {
     std::string port;
-    while (!(std::ifstream(file) >> port)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const auto is_told = [&] { return bool(std::ifstream(file) >> port); };
+    EXPECT(viaduct::tests::eventually("the port of the other job", is_told, {.limit = kLongestWait}).holds);
     return port;
 }
 
@@ -162,15 +165,14 @@ void halves() {
     if (rank == 0) MPI_Close_port(port);
 }
 
-double seconds_of_failed_call(const char* port, int* error) {
-    const double begun = MPI_Wtime();
+// Whether the call fails with MPI_ERR_PORT within so many seconds of running time.
+bool fails_within(int seconds, const char* port) {
+    viaduct::tests::RunningTime<> time;
     MPI_Comm inter;
-    *error = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
-    EXPECT(inter == MPI_COMM_NULL);
-    return MPI_Wtime() - begun;
+    const int error = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+    return inter == MPI_COMM_NULL && error == MPI_ERR_PORT &&
+           std::chrono::nanoseconds(time.running_ns()) <= std::chrono::seconds(seconds);
 }
-
-bool in_time(double limit, double took) { return took <= viaduct::tests::slowed(limit, took); }
 
 // Ports that are closed, are none, or are another process's.
 void wrong_calls() {
@@ -179,11 +181,10 @@ void wrong_calls() {
     char port[MPI_MAX_PORT_NAME];
     EXPECT(MPI_Open_port(MPI_INFO_NULL, port) == MPI_SUCCESS);
     EXPECT(MPI_Close_port(port) == MPI_SUCCESS);
-    int error = 0;
     EXPECT(MPI_Close_port(port) == MPI_ERR_PORT);
-    EXPECT(in_time(5, seconds_of_failed_call(port, &error)) && error == MPI_ERR_PORT);
-    EXPECT(in_time(1, seconds_of_failed_call("no port", &error)) && error == MPI_ERR_PORT);
-    EXPECT(in_time(1, seconds_of_failed_call("", &error)) && error == MPI_ERR_PORT);
+    EXPECT(fails_within(5, port));
+    EXPECT(fails_within(1, "no port"));
+    EXPECT(fails_within(1, ""));
     MPI_Comm inter;
     EXPECT(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter) == MPI_ERR_PORT && inter == MPI_COMM_NULL);
     EXPECT(MPI_Comm_accept(port, MPI_INFO_NULL, 1, MPI_COMM_SELF, &inter) == MPI_ERR_ROOT);
@@ -193,10 +194,9 @@ void wrong_calls() {
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "timeout", "1");
-    const double begun = MPI_Wtime();
+    viaduct::tests::RunningTime<> time;
     EXPECT(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter) == MPI_ERR_PORT);
-    const double took = MPI_Wtime() - begun;
-    EXPECT(took > 0.9 && in_time(5, took));
+    EXPECT(time.wall_ns() > 900'000'000 && time.running_ns() <= 5'000'000'000);
     MPI_Info_free(&info);
     // The secret is part of the name: with another one the port does not answer.
     port[60] = port[60] == '0' ? '1' : '0';
@@ -216,8 +216,8 @@ void join(const std::string& file, bool first) {
         fd = ::accept(listener, nullptr, nullptr);
         ::close(listener);
     } else {
-        while (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        const auto is_connected = [&] { return ::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0; };
+        EXPECT(viaduct::tests::eventually("the other job's socket", is_connected, {.limit = kLongestWait}).holds);
     }
     MPI_Comm inter;
     EXPECT(MPI_Comm_join(fd, &inter) == MPI_SUCCESS);

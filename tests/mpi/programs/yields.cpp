@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "../../slowness.hpp"
+#include "../../eventually.hpp"
 
 namespace {
 
@@ -31,7 +31,7 @@ std::atomic<bool> received{false};
 void answer() {
     const unsigned yield = begun.load();
     if (yield == answered.load()) {
-        ::usleep(100);
+        ::usleep(100);  // sleeps: this thread leaves the processor to the one that waits
         return;
     }
     int result = 0;
@@ -66,12 +66,17 @@ void reply() {
 
 }  // namespace
 
+// The pauses of a wait in sched_yield do not yield.
+struct Sleeping : viaduct::tests::SystemReaders {
+    void pause(int) const { ::usleep(100); }  // sleeps: between two looks
+};
+
 // The library's calls of it come here.
 extern "C" int sched_yield() noexcept {
     if (awaited_here && !held) {
         const unsigned mine = ++begun;
         const auto is_answered = [&] { return answered.load() == mine; };
-        if (!viaduct::tests::within(kLimit, is_answered, std::chrono::microseconds(100))) held = true;
+        if (!viaduct::tests::eventually("the answer", is_answered, {.limit = kLimit}, Sleeping{})) held = true;
     }
     return int(::syscall(SYS_sched_yield));
 }
