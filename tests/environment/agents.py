@@ -20,8 +20,8 @@ def bound(name):
         return any(line.rstrip("\n").endswith(" " + name) for line in file)
 
 
-def wait_bound(name, pids, seconds):
-    """Whether a process has the abstract name within so many seconds of the running time of `pids`."""
+def wait_bound(name, seconds, pids=()):
+    """Whether a process has the abstract name within so many seconds of the running time of `pids`, or of this process."""
     return holds(lambda: bound(name), pids, seconds)
 
 
@@ -94,7 +94,7 @@ class Agent:
             file.write(str(self.process.pid))
 
     def ready(self, seconds):
-        return wait_bound(self.name, [self.process.pid], seconds)
+        return wait_bound(self.name, seconds, [self.process.pid])
 
 
 if __name__ == "__main__":
