@@ -7,6 +7,9 @@ import os
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
+
 MESSAGES = 60
 # The median time of a message, there and back, in ms: far above what a machine takes, far below the 40 ms that a word of the hub that is
 # taken unchecked costs for good. A busy machine is measured first: it may take so many times what it took then.
@@ -14,8 +17,8 @@ MOST_AFTER, MOST_DURING, BUSY = 8.0, 20.0, 5
 
 
 def summary(build, environment, interval):
-    run = subprocess.run([os.path.join(build, "bin/vipping"), "-q", "-j", "-c", str(MESSAGES), "-i", str(interval), "-W", "5000"],
-                         env=environment, capture_output=True, text=True, timeout=60)
+    run = eventually.run([os.path.join(build, "bin/vipping"), "-q", "-j", "-c", str(MESSAGES), "-i", str(interval), "-W", "5000"], 60,
+                         env=environment)
     if run.returncode != 0:
         sys.exit("the victim's messages failed: %s%s" % (run.stdout, run.stderr))
     return json.loads(run.stdout)
@@ -44,14 +47,14 @@ def main():
                 failures.append("%s: %.3f ms a message, at most %.1f" % (what, value, max(most, BUSY * before)))
 
         for how in ("zero", "ones", "less"):
-            subprocess.run([writer, how, "0"], env=environment, check=True, timeout=30, stdout=subprocess.DEVNULL)
+            eventually.run([writer, how, "0"], 30, env=environment, check=True)
             judge("after a peer wrote once (%s) and left" % how, MOST_AFTER)
         for how in ("zero", "random"):
             hostile = subprocess.Popen([writer, how, "6"], env=environment, stdout=subprocess.PIPE, text=True)
             if hostile.stdout.readline() != "writing\n":
                 sys.exit("the hostile peer did not come to write")
             judge("while a peer writes (%s)" % how, MOST_DURING)
-            if hostile.wait(timeout=60) != 0:
+            if eventually.finished(hostile, 60) != 0:
                 sys.exit("the hostile peer failed")
             judge("after it has left", MOST_AFTER)
     finally:

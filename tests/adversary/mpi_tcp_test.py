@@ -17,6 +17,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import holds  # noqa: E402
+
 SKIPPED = 77
 HYDRA = "mpiexec.mpich"
 OTHER_USER = 4242
@@ -118,7 +121,7 @@ def attack(ports, recorder):
                 held.append(one)
         while len(held) > 4 * BURST * len(ports):
             held.pop(0).close()
-        time.sleep(0.5)
+        time.sleep(0.5)  # sleeps: the pace of the attack
 
 
 def run(folder, hostile):
@@ -134,11 +137,9 @@ def run(folder, hostile):
                            env=environment)
     attacker = 0
     try:
-        ports = set()
         # Until it has the addresses of all others a rank listens on each interface.
-        while len(ports) != RANKS and job.poll() is None and time.monotonic() < begun + 20:
-            time.sleep(0.05)
-            ports = listening_ports(name)
+        holds(lambda: len(listening_ports(name)) == RANKS or job.poll() is not None, [job.pid], 20)
+        ports = listening_ports(name)
         expect("each rank listens on a port", len(ports) == RANKS, ports)
         if hostile:
             attacker = os.fork()
@@ -147,10 +148,7 @@ def run(folder, hostile):
                     attack(ports, Recorder())
                 finally:
                     os._exit(1)
-        while job.poll() is None and time.monotonic() < begun + 60:
-            recorder.look()
-            time.sleep(0.01)
-        late = job.poll() is None
+        late = not holds(lambda: recorder.look() or job.poll() is not None, [job.pid], 60)
         if late:
             job.kill()
         out, errors = job.communicate()

@@ -22,6 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from hosts import Failure, end, kind_of, outcome, run  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import Late, communicated, eventually, holds  # noqa: E402
 from report import rows  # noqa: E402
 
 ETHERTYPE, ALL = 0x88B5, 3  # what comes to a port of a bridge is shown to sockets for all types only
@@ -85,7 +86,7 @@ class Wire:
             try:
                 return self.socket.send(packet)
             except (BlockingIOError, OSError):
-                time.sleep(0.0005)
+                time.sleep(0.0005)  # sleeps: the queue of the interface is full
         return 0
 
     def heard(self):
@@ -129,7 +130,7 @@ class UdpWire(Wire):
             try:
                 return self.socket.send(packet.ljust(60, b"\0"))
             except (BlockingIOError, OSError):
-                time.sleep(0.0005)
+                time.sleep(0.0005)  # sleeps: the queue of the interface is full
         return 0
 
     def heard(self):
@@ -148,6 +149,19 @@ WIRES = {"acenic": (Wire, ETHERTYPE), "udp": (UdpWire, ALL)}
 
 def answers_from(wire, target):
     return [(data[1], struct.unpack(">I", data[8:12])[0]) for _, origin, data in wire.heard() if origin == target]
+
+
+def answers_before_the_last(wire, target, own, last):
+    """The kinds of all answers to frames that were sent before. An id of no connection, `last`, is asked after them, and
+    frames of one sender are answered in their order."""
+    came = []
+
+    def is_answered():
+        came.extend(answers_from(wire, target))
+        return any(origin == last for _, origin in came)
+    wire.send(target, own, frame(KEEP_ALIVE, last, 1, 12345))
+    eventually("the answer to the last frame", is_answered)
+    return [kind for kind, origin in came if origin != last]
 
 
 def scan(wire, what):
@@ -170,19 +184,18 @@ def scan(wire, what):
                   struct.pack(">I", check) + base[40:])
         if generation % 512 == 0:
             answered += answers_from(wire, target)
-    time.sleep(0.1)
+    time.sleep(0.1)  # sleeps: what comes later is not counted
     answered += answers_from(wire, target)
     took = time.monotonic() - began
     alike = {}
     for name, destination in (("known", what["id"]), ("unknown", what["id"] ^ 0x400000), ("nowhere", what["id"] + 77)):
-        time.sleep(2.0 * AT_ONCE / PER_SECOND)
+        time.sleep(2.0 * AT_ONCE / PER_SECOND)  # sleeps: the allowance of answers grows with time
         answers_from(wire, target)
         for kind in (KEEP_ALIVE, SEND, DISCONNECT, RESET):
             wire.send(target, own, frame(kind, destination, 1, 12345))
             wire.send(target, what["peer"], frame(kind, destination, what["peer_id"], 12345))
-        time.sleep(0.15)
         # What is answered to the peer's address goes there; the peer ignores it.
-        alike[name] = sorted(NAMES.get(kind, str(kind)) for kind, _ in answers_from(wire, target))
+        alike[name] = sorted(NAMES.get(kind, str(kind)) for kind in answers_before_the_last(wire, target, own, what["id"] + 99))
     return {"answers": len(answered), "kinds": sorted({NAMES.get(kind, str(kind)) for kind, _ in answered}), "seconds": took,
             "alike": alike}
 
@@ -198,7 +211,7 @@ def forge(wire, what):
             sequence = (what["sequence"] + dice.randrange(-2, 40)) & 0xFFFFFFFF
             wire.send(what["target"], what["peer"], frame(kind, what["id"], what["peer_id"], key, sequence, 0, 2 | 4, body))
             count += 1
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleeps: the pace of the attack
     return {"forged": count}
 
 
@@ -214,7 +227,7 @@ def replay(wire, what):
                        resealed(data, flags=2 | 4), resealed(data, sequence=(sequence + dice.randrange(1, 400)) & 0xFFFFFFFF)):
             wire.send(what["target"], what["peer"], forged)
             count += 1
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleeps: the pace of the attack
     return {"forged": count}
 
 
@@ -231,7 +244,7 @@ def noise(wire, what):
                          MARK, b""):
                 wire.send(target, dice.choice((what["own"], what["peer"])), data)
                 count += 1
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleeps: the pace of the attack
     return {"sent": count}
 
 
@@ -248,15 +261,18 @@ def attack(text):
 def listen(text):
     """What the switch sees of the pair: for the test, which must know what is to be guessed, and for an attacker that sees it too."""
     what = json.loads(text)
-    wire, until, seen, ends = WIRES[what["over"]][0](what["interface"], ALL), time.monotonic() + what["seconds"], [], ("", "")
-    while time.monotonic() < until and len(seen) < what["most"]:
+    wire, seen, ends = WIRES[what["over"]][0](what["interface"], ALL), [], ("", "")
+
+    def all_seen():
+        nonlocal ends
         for target, origin, data in wire.heard():
             length = struct.unpack(">H", data[32:34])[0]
             if target.hex().startswith(what["target"]) and origin.hex().startswith(what["peer"]) and data[0] == VERSION and \
                     data[1] >= DISCONNECT and length + HEADER <= len(data):
                 seen.append(data[:HEADER + length].hex())
                 ends = target.hex(), origin.hex()
-        time.sleep(0.002)
+        return len(seen) >= what["most"]
+    holds(all_seen, limit=what["seconds"])
     print(json.dumps({"seen": seen, "target": ends[0], "peer": ends[1]}))
     return 0
 
@@ -285,7 +301,10 @@ def network(over):
 
 
 def said(process, limit=90):
-    out, err = process.communicate(timeout=limit)
+    try:
+        out, err = communicated(process, limit)
+    except Late as late:
+        raise Failure(str(late)) from None
     if process.returncode != 0:
         raise Failure("the attack failed: %s" % err)
     return json.loads(out)
@@ -302,7 +321,10 @@ class Pair:
         return self.hosts.start(0, self.program, "hostb", "-j", "-c", int(seconds * 200), "-i", "0.005", "-w", "5000", "-r", self.level)
 
     def result(self, client, what):
-        out, err = client.communicate(timeout=60)
+        try:
+            out, err = communicated(client, 60)
+        except Late as late:
+            raise Failure("%s, %s: %s" % (what, self.level, late)) from None
         if client.returncode != 0:
             raise Failure("%s, %s: the pair was disturbed\n%s%s" % (what, self.level, out, err))
         shown = json.loads(out)
