@@ -3,6 +3,10 @@
 import argparse
 import os
 import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import Late, communicated  # noqa: E402
 
 SECONDS = 60  # for a pair
 
@@ -17,9 +21,9 @@ def run(program, roles, agent, rounds):
     for number in range(rounds):
         pair = [subprocess.Popen([path, role, f"r{number}"], env=environment, stdout=subprocess.PIPE, text=True) for role in roles]
         try:
-            said = [process.communicate(timeout=SECONDS)[0].strip() for process in pair]
-        except subprocess.TimeoutExpired:
-            said = ["timeout"]
+            said = [communicated(process, SECONDS)[0].strip() for process in pair]
+        except Late as late:
+            said = [str(late)]
             for process in pair:
                 process.kill()
         codes = [process.wait() for process in pair]

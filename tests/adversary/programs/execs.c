@@ -2,6 +2,7 @@
 /* A peer that lets us write to its memory and then becomes another program, which has memory of its own at the same
    place. The victim goes on writing.
    execs victim NAME | hostile NAME | another */
+#include "../../eventually.h"
 #include "pair.h"
 
 enum { kBytes = 65536 };
@@ -29,14 +30,17 @@ static int be_another(void) {
                 puts("written to");
                 return 1;
             }
-        usleep(1000);
+        usleep(1000); /* sleeps: a write may come at any time until the end */
     }
     puts("intact");
     return 0;
 }
 
+static int written(void* place) { return *(volatile char*)place != 0; }
+
 static int be_hostile(const char* self, const char* name) {
     struct pair p;
+    const pid_t self_pid = getpid();
     struct window w;
     VIP_MEM_ATTRIBUTES attributes;
     pair_open(&p, 1 << 17);
@@ -47,7 +51,7 @@ static int be_hostile(const char* self, const char* name) {
     must(VipRegisterMem(p.nic, kPlace, kBytes, &attributes, &w.region), "VipRegisterMem");
     memcpy(p.memory + kData, &w, sizeof w);
     pair_send(&p, 1, p.memory + kData, sizeof w);
-    while (((volatile char*)kPlace)[0] == 0) usleep(1000); /* until we are being written to */
+    if (!eventually_of("the peer writes to the window", written, kPlace, &self_pid, 1, 30)) return 1;
     execl("/proc/self/exe", self, "another", (char*)NULL);
     return 1;
 }
@@ -68,9 +72,9 @@ static int be_victim(const char* name) {
     while (code == VIP_SUCCESS && seconds() < end) {
         code = pair_rdma(&p, 1, VIP_CONTROL_OP_RDMAWRITE, p.memory + 2 * kData, kBytes, w.address, w.region);
         written += code == VIP_SUCCESS;
-        usleep(300000); /* by the next write the peer is another program */
+        usleep(300000); /* sleeps: by the next write the peer is another program */
     }
-    while (!p.lost && seconds() < end) usleep(2000);
+    eventually("the loss of the connection", pair_is_lost, &p);
     printf("%lu writes, then %d, %s\n", written, (int)code, p.lost ? "lost" : "nothing heard");
     return p.lost && code != VIP_SUCCESS ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 /* Two processes that may be in different name spaces: messages of every way, RDMA in both directions, and the news of
    the other's death.
    namespaces serve NAME | call NAME | watch NAME (call, then "connected", then wait until the other end has left) */
+#include "../../eventually.h"
 #include "pair.h"
 
 struct window {
@@ -81,8 +82,7 @@ int main(int argc, char** argv) {
     pair_send(&p, 1, out, 4);
     puts("good");
     if (strcmp(argv[1], "watch") != 0) return 0;
-    const double end = seconds() + 30;
-    while (!p.lost && seconds() < end) usleep(2000);
+    eventually("the loss of the connection", pair_is_lost, &p);
     puts(p.lost ? "lost" : "nothing heard");
     return 0;
 }

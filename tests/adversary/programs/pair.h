@@ -48,6 +48,8 @@ static void pair_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
     p->lost = 1;
 }
 
+static inline int pair_is_lost(void* p) { return ((struct pair*)p)->lost; }
+
 static void pair_open(struct pair* p, size_t bytes) {
     VIP_MEM_ATTRIBUTES memory;
     VIP_VI_ATTRIBUTES vi;
