@@ -9,6 +9,13 @@
 
 namespace viaduct::wire {
 
+namespace {
+
+// A peer that lives says so at least every third keep_alive: frames that are sent again, and lost, put a sign off.
+constexpr Time kLongPause = 5;
+
+}  // namespace
+
 const char* name_of(Ended why) {
     switch (why) {
         case Ended::by_peer:
@@ -231,7 +238,7 @@ void Link::check_unreachable() {
 
 void Link::on_life(Time now) {
     check_unreachable();
-    if (now - received_at_ > 2 * node_.tuning_.keep_alive) frames_since_ = now;
+    if (now - received_at_ > kLongPause * node_.tuning_.keep_alive) frames_since_ = now;
     if (now - std::max(received_at_, node_.awake_since_) >= silence_ || !out_.on_time(now)) {
         const bool silent = now - received_at_ >= silence_;
         out_.give_up();
