@@ -142,9 +142,11 @@ bool UdpPort::send_alone() {
         sent =
             ::sendto(route.socket, o.frame, o.bytes, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to), sizeof to);
     }
-    if (sent < 0 && errno != EAGAIN) [[unlikely]]
-        sockets_.note_error();
-    return sent >= 0;
+    if (sent >= 0) [[likely]]
+        return true;
+    if (errno == ENOBUFS) return note_failure(errno, 1);
+    if (errno != EAGAIN) sockets_.note_error();
+    return false;
 }
 
 // What one system call sends.
@@ -215,7 +217,7 @@ void UdpPort::send_frames() {
         for (int i = 0; i < sent; ++i) first += b.lengths[static_cast<size_t>(i)];
         if (sent > 0) continue;
         if (errno == EINTR) continue;
-        if (!only_own && errno != EAGAIN) {  // what an earlier frame met on its way, perhaps
+        if (!only_own && errno != EAGAIN && errno != ENOBUFS) {  // what an earlier frame met on its way, perhaps
             sockets_.note_error();
             only_own = true;
             continue;
@@ -231,10 +233,12 @@ void UdpPort::send_frames() {
 bool UdpPort::note_failure(int error, uint32_t frames) {
     switch (error) {
         case EAGAIN:
-        case ENOBUFS:
         case ENOMEM:
             counters_.not_taken += frames;
             return false;
+        case ENOBUFS:  // the device has dropped it: a socket that keeps reports (IP_RECVERR) says so
+            counters_.lost += frames;
+            return true;
         case EMSGSIZE:
             counters_.too_large += frames;
             if (!told_too_large_)
