@@ -13,6 +13,7 @@
 
 #include "core/fault/fault_plan.hpp"
 #include "providers/wire/host.hpp"
+#include "viaduct/provider.hpp"
 
 namespace viaduct::packet {
 
@@ -64,6 +65,8 @@ public:
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
     // Whether that process reports this one's death to the peers.
     virtual bool is_attended() const { return false; }
+    // A connection has been made, whose peer that process has to tell. Does not wait for that process.
+    virtual void attend(UserAgent&) {}
     // Whether that process keeps requests for which no program waits yet.
     virtual bool keeps_requests() const { return false; }
     // Whether that process has noted all that was expected, and requests that it had kept have been received.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program's way to viaduct-udpd of its NIC: made when it first waits for requests, made again when that process has
-// ended. Under the engine's lock.
+// A program's way to viaduct-udpd of its NIC: made when it first waits for requests or has its first connection, made
+// again when that process has ended. Under the engine's lock.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,19 @@
 
 #include "core/shm/segment.hpp"
 #include "providers/udp/daemon/protocol.hpp"
+#include "providers/udp/daemon_session.hpp"
+#include "providers/udp/session_seeker.hpp"
 
 namespace viaduct::udp {
 
 class DaemonLink {
 public:
     // data: where the program's frames come from. token: what forwarded requests have to show.
-    DaemonLink(const NicAddress& nic, const NicAddress& data, uint64_t token) : nic_(nic), data_(data), token_(token) {}
+    DaemonLink(const NicAddress& nic, const NicAddress& data, uint64_t token)
+        : request_{nic, data, token}, seeker_(request_) {}
 
+    // The program has a connection, whose peer must see the program's end. Does not wait for the daemon.
+    void attend(UserAgent&, int64_t now);
     // Adds a request filter. Its number; 0: no daemon, which the log says.
     uint32_t add(FilterMessage);
     void remove(uint32_t number, bool release_matches);
@@ -26,16 +31,16 @@ public:
     bool is_known() const { return known_ == asked_; }
     // Looks now and then whether the process is still there, and finds another one if not. Cheap otherwise.
     void look_after(int64_t now);
-    bool is_from_daemon(const Envelope& e) const { return e.mark == Envelope::kMark && e.token == token_; }
+    bool is_from_daemon(const Envelope& e) const { return e.mark == Envelope::kMark && e.token == request_.token; }
 
 private:
     bool find(int64_t deadline);
-    Status greet(uid_t user, int64_t deadline);
-    bool is_alive() const;
+    bool is_alive() const { return is_open_session(socket_); }
     bool tell(const FilterMessage&);
 
-    const NicAddress nic_, data_;
-    const uint64_t token_;
+    const SessionRequest request_;
+    SessionSeeker seeker_;
+    UserAgent* attended_by_ = nullptr;  // null: there has been no connection yet
     Fd socket_;
     std::map<uint32_t, FilterMessage> filters_;
     uint32_t last_ = 0, asked_ = 0, known_ = 0;

@@ -329,6 +329,8 @@ uint32_t UdpPort::expect_request(const EndAddress& local) {
     return daemon_.add(message);
 }
 
+void UdpPort::attend(UserAgent& agent) { daemon_.attend(agent, now_ns()); }
+
 uint32_t UdpPort::expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) {
     FilterMessage message;
     message.peer = 1;

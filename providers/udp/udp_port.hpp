@@ -41,6 +41,7 @@ public:
     bool has_ports() const override { return true; }
     // The host of a dead process reports its port as closed, if viaduct-udpd does not answer in its place.
     bool is_attended() const override { return true; }
+    void attend(UserAgent&) override;
     uint32_t window() const override { return window_; }
     std::string counters() const override;
     std::string text_of(const NicAddress& a) const override { return udp::text_of(a); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The messages between an application and viaduct-udpd. Over a Unix socket (SOCK_SEQPACKET): Hello ->, <- Welcome,
-// then FilterMessage ->, each when the application begins or ends to wait for requests. As datagrams to the
+// then FilterMessage ->, each when the application begins or ends to wait for requests; one that has connections alone
+// sends none. As datagrams to the
 // application's own UDP port, in one row with what comes from elsewhere: a request that is for it, as it came, and that
 // a request filter is known. Their first byte is no version of the wire format, and they show the token of the Hello.
 #pragma once

@@ -287,8 +287,8 @@ void RequestServer::on_hello(Session& s) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, "viaduct-udpd has no place for another program");
         packet::put_text(w.cure,
-                         "end programs that wait for requests: a user that is not the daemon's may have as "
-                         "many as there are places free");
+                         "end programs that have connections or wait for requests: a user that is not the "
+                         "daemon's may have as many as there are places free");
     } else {
         s.greeted = true;
         pending_.remove(s.user, s.number);

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/udp/daemon_session.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/agent/meeting_point.hpp"
+#include "core/agent/start_agent.hpp"
+#include "core/clock/clock.hpp"
+#include "core/sync/cancellation.hpp"
+#include "providers/packet/message.hpp"
+#include "providers/udp/address.hpp"
+#include "providers/udp/daemon/protocol.hpp"
+
+namespace viaduct::udp {
+
+namespace {
+
+constexpr int64_t kPause = 2'000'000;
+constexpr int64_t kStartAgain = 1'000'000'000;  // where the started daemon has left again
+constexpr int64_t kSlice = 20'000'000;          // `stop` is looked at so often
+
+class Search {
+public:
+    Search(const SessionRequest& request, int64_t deadline, const std::atomic<bool>& stop)
+        : request_(request), name_(text_of(request.nic)), deadline_(deadline), stop_(stop) {}
+
+    Fd run();
+    std::string why, cure;
+
+private:
+    Status greet(uid_t user, Fd* out);
+    bool start();
+    void await_welcome(int socket) const;
+
+    const SessionRequest& request_;
+    const std::string name_;
+    const int64_t deadline_;
+    const std::atomic<bool>& stop_;
+};
+
+void Search::await_welcome(int socket) const {
+    pollfd p{socket, POLLIN, 0};
+    while (!stop_.load()) {
+        const int64_t left = deadline_ - now_ns();
+        const int64_t slice = std::clamp<int64_t>(left, 0, kSlice);
+        if (::poll(&p, 1, static_cast<int>(slice / 1'000'000) + (left > 0 ? 1 : 0)) != 0 || left <= 0) return;
+    }
+}
+
+// no_match: no daemon serves there. not_done: not yet, or not any more.
+Status Search::greet(uid_t user, Fd* out) {
+    Fd socket;
+    std::string in_the_way;
+    switch (meet(daemon_address(name_, user), user, &socket, &in_the_way, deadline_)) {
+        case 0:
+            break;
+        case ECONNREFUSED:
+        case ENOENT:
+        case EBUSY:  // the one that is started decides
+            return Status::no_match;
+        case EAGAIN:
+        case EINTR:
+            return Status::not_done;
+        default:
+            why = "viaduct-udpd of " + name_ + " cannot be reached" + (in_the_way.empty() ? "" : ": " + in_the_way);
+            cure = "see ulimit -n, or set udp.port to another port";
+            return Status::denied;
+    }
+    Hello hello;
+    hello.token = request_.token;
+    hello.data = request_.data;
+    if (!packet::send_message(socket.get(), &hello, sizeof hello)) return Status::not_done;
+    await_welcome(socket.get());
+    Welcome w;
+    std::vector<Fd> files;
+    if (packet::take_message(socket.get(), &w, sizeof w, &files) != Status::ok) return Status::not_done;
+    if (w.magic != kDaemonMagic || w.version != kDaemonVersion || w.status != 0) {
+        why = w.magic == kDaemonMagic ? packet::get_text(w.why) : "another program answers for viaduct-udpd";
+        cure = packet::get_text(w.cure);
+        return Status::denied;
+    }
+    *out = std::move(socket);
+    return Status::ok;
+}
+
+bool Search::start() {
+    std::string tried;
+    const std::string program = find_beside_vipkad("viaduct-udpd", "VIADUCT_UDPD", &tried);
+    const size_t colon = name_.find(':');
+    const int e = program.empty() ? ENOENT
+                                  : spawn_detached(program, {"viaduct-udpd", "--address", name_.substr(0, colon),
+                                                             "--port", name_.substr(colon + 1)});
+    if (e == 0) return true;
+    why = program.empty() ? "there is no viaduct-udpd at " + tried
+                          : program + " does not start: " + std::strerror(e);
+    cure = "install it: without it programs of this host can connect to others, but cannot accept any";
+    return false;
+}
+
+Fd Search::run() {
+    int64_t started_at = 0;
+    while (!stop_.load()) {
+        Fd socket;
+        Status last = greet(::geteuid(), &socket);
+        if (last == Status::no_match && ::geteuid() != 0) last = greet(0, &socket);
+        if (last == Status::ok) return socket;
+        if (last == Status::denied) return {};
+        if (last == Status::no_match && now_ns() - started_at > kStartAgain) {
+            if (!start()) return {};
+            started_at = now_ns();
+        }
+        if (now_ns() >= deadline_) {
+            why = "viaduct-udpd of " + name_ + " does not come up";
+            cure = "run viaduct-udpd --foreground by hand and see what it says";
+            return {};
+        }
+        ::usleep(kPause / 1000);
+    }
+    return {};
+}
+
+}  // namespace
+
+Fd open_session(const SessionRequest& request, int64_t deadline, const std::atomic<bool>& stop, std::string* why,
+                std::string* cure) {
+    const CancellationHeldOff held_off;
+    Search search(request, deadline, stop);
+    Fd session = search.run();
+    *why = std::move(search.why);
+    *cure = std::move(search.cure);
+    return session;
+}
+
+bool is_open_session(const Fd& session) {
+    pollfd p{session.get(), 0, 0};
+    return session.valid() && ::poll(&p, 1, 0) == 0;
+}
+
+}  // namespace viaduct::udp

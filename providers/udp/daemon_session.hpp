@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A program's session at viaduct-udpd of its NIC. While it is open, the daemon watches the program's process and takes
+// its port when it ends (daemon/dead_ports.hpp), and the program may add request filters (daemon_link.hpp). No state;
+// any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "core/shm/fd.hpp"
+#include "viaduct/types.hpp"
+
+namespace viaduct::udp {
+
+struct SessionRequest {
+    NicAddress nic;      // whose daemon
+    NicAddress data;     // where the program's frames come from
+    uint64_t token = 0;  // that forwarded requests have to show
+};
+
+// Opens a session at the daemon of this user, or of root; starts a daemon when there is none. Invalid: there is no
+// session by the deadline, or `stop` became true; *why and *cure are for people.
+Fd open_session(const SessionRequest&, int64_t deadline, const std::atomic<bool>& stop, std::string* why,
+                std::string* cure);
+
+// Whether the daemon at the other end of that socket still has it open.
+bool is_open_session(const Fd&);
+
+}  // namespace viaduct::udp
