@@ -31,7 +31,7 @@ public:
             if (possible || mode_.mode == Mode::shared) return nullptr;
             VIADUCT_LOG(info, "acenic", "%s: exclusive, since %s", spec_.text.c_str(), why->c_str());
         }
-        return ExclusivePort::open(spec_, why, cure);
+        return ExclusivePort::open(spec_, key_.has_value(), why, cure);
     }
 
     bool resolve(uint32_t ip, NicAddress* out) const override { return find_neighbour(spec_, ip, out); }

@@ -6,8 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "providers/acenic/port_lock.hpp"
+#include "providers/acenic/end_report.hpp"
 #include "providers/acenic/port.hpp"
+#include "providers/acenic/port_lock.hpp"
 #include "providers/packet/frame_port.hpp"
 
 namespace viaduct::acenic {
@@ -16,8 +17,8 @@ using packet::FramePort;
 
 class ExclusivePort final : public FramePort {
 public:
-    // Null: *why and *cure say so for people.
-    static std::unique_ptr<FramePort> open(const PortSpec& spec, std::string* why, std::string* cure) {
+    // keyed: frames carry tags, which no other process can make. Null: *why and *cure say so for people.
+    static std::unique_ptr<FramePort> open(const PortSpec& spec, bool keyed, std::string* why, std::string* cure) {
         Fd lock = acquire_port_lock(spec);
         if (!lock.valid()) {
             *why = spec.text + " is in use by another process";
@@ -25,9 +26,13 @@ public:
                     "its own (a veth, macvlan or virtual function)";
             return nullptr;
         }
+        std::unique_ptr<EndReport> report;
+        if (!spec.interface.empty() && !keyed) report = EndReport::start(spec);  // comes up meanwhile
         std::unique_ptr<Port> port = Port::open(spec, why, cure);
         if (port == nullptr) return nullptr;
-        return std::unique_ptr<FramePort>(new ExclusivePort(std::move(lock), std::move(port)));
+        if (report != nullptr && !report->await_ready()) report.reset();
+        return std::unique_ptr<FramePort>(
+            new ExclusivePort(std::move(lock), std::move(port), std::move(report), spec.joined));
     }
 
     wire::Outlet& outlet() override { return *port_; }
@@ -41,6 +46,8 @@ public:
     uint32_t max_frame() const override { return port_->max_frame(); }
     const NicAddress& address() const override { return port_->address(); }
     std::string counters() const override { return counters_text(*port_); }
+    // The driver of a joined port reports the end of the process at the other end (Port::next_unreachable).
+    bool is_attended() const override { return joined_ || report_ != nullptr; }
     // What DPDK has is not for a forked child (docs/acenic.md).
     const char* cure_of_fork() const override {
         return "open it after exec, or let the ports be shared (acenic.mode)";
@@ -55,11 +62,14 @@ public:
     }
 
 private:
-    ExclusivePort(Fd lock, std::unique_ptr<Port> port) : lock_(std::move(lock)), port_(std::move(port)) {}
+    ExclusivePort(Fd lock, std::unique_ptr<Port> port, std::unique_ptr<EndReport> report, bool joined)
+        : lock_(std::move(lock)), report_(std::move(report)), port_(std::move(port)), joined_(joined) {}
     uint32_t receive_into(Take take, void* argument) override { return port_->receive_into(take, argument); }
 
     Fd lock_;  // no other process of this host uses the port
+    std::unique_ptr<EndReport> report_;  // null: no process reports the end of this one
     std::unique_ptr<Port> port_;
+    const bool joined_;
 };
 
 }  // namespace viaduct::acenic

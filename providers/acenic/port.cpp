@@ -314,6 +314,12 @@ uint32_t Port::send_burst() {
     return ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_));
 }
 
+bool Port::next_unreachable(NicAddress* address) {
+    if (!unreachable_) return false;
+    *address = *std::exchange(unreachable_, std::nullopt);
+    return true;
+}
+
 void Port::send_frames() {
     if (faults_ != nullptr) [[unlikely]]
         release_held();
@@ -321,6 +327,8 @@ void Port::send_frames() {
     const CancellationHeldOff inside_hot_calls;
     const uint32_t sent = send_burst();
     if (sent == 0 && spec_.joined && !plugged()) [[unlikely]] {  // a wire without an end
+        std::memcpy(unreachable_.emplace().bytes, rte_pktmbuf_mtod(out_[out_count_ - 1], const std::byte*),
+                    kNicAddressBytes);
         ::rte_pktmbuf_free_bulk(out_, out_count_);
         counters_.unplugged += out_count_;
         out_count_ = 0;

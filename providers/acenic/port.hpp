@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -41,6 +42,8 @@ public:
     void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
     void end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
                        const NicAddress& to) override;
+    // A joined port: where the last frame was to go that no process was there to take.
+    bool next_unreachable(NicAddress* address) override;
 
     // Gives frames to the driver. What it does not take now is kept; begin_frame refuses when there is too
     // much of it. No zero-copy payload is referred to afterwards.
@@ -117,6 +120,7 @@ private:
     std::unique_ptr<PacketSocket> socket_;  // null: the driver sends
     std::unique_ptr<packet::FaultyWire> faults_;
     std::unique_ptr<ZeroCopyTx> zero_copy_;
+    std::optional<NicAddress> unreachable_;
     PortCounters counters_;
 };
 

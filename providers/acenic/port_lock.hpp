@@ -15,4 +15,21 @@ std::string short_name(const PortSpec&);
 // space of this network namespace, where the port is too.
 Fd acquire_port_lock(const PortSpec&);
 
+// What a process that never takes the lock sees of it. One thread.
+class PortLockView {
+public:
+    // Made while the holder in question has the lock.
+    explicit PortLockView(const PortSpec&);
+    bool is_valid() const { return holder_.valid(); }
+    // Whether another process has the lock now. While any process has the old holder's socket (a forked child), none
+    // can.
+    bool has_new_holder();
+
+private:
+    Fd look() const;
+
+    const std::string address_;
+    Fd holder_;  // connected to the socket that is the lock
+};
+
 }  // namespace viaduct::acenic

@@ -238,7 +238,8 @@ TEST(SendWait, OfASendUnderWayTimesOutAndAdmitsOneWaiter) {
         chosen.level = VIP_SERVICE_RELIABLE_DELIVERY;
     }
     Pair pair(chosen);
-    // Longer than a machine that is busy delays the looks here, shorter than a peer may be silent (650 ms with acenic).
+    // Longer than a machine that is busy delays the looks here, shorter than a peer may be silent (650 ms where no
+    // process reports its end).
     if (!reception || !faults.set(pair.client.vi, kDelayed)) {
         cannot_show("VipSendDone", VIP_NOT_DONE, VS::kConnected, reason);
         cannot_show("VipSendWait", VIP_TIMEOUT, VS::kConnected, reason);

@@ -41,5 +41,30 @@ TEST(AcenicOnlyOne, AnInterfaceIsOnePortWhateverItsArguments) {
     EXPECT_FALSE(acquire_port_lock(spec_of(interface, "b=")).valid());
 }
 
+TEST(AcenicOnlyOne, AViewTellsANewHolderFromTheOldOne) {
+    const PortSpec spec = spec_of("", "a=");
+    EXPECT_FALSE(PortLockView(spec).is_valid());
+    Fd first = acquire_port_lock(spec);
+    PortLockView view(spec);
+    ASSERT_TRUE(view.is_valid());
+    constexpr int kMoreThanTheQueueHolds = 100;
+    for (int i = 0; i < kMoreThanTheQueueHolds; ++i) EXPECT_FALSE(view.has_new_holder());
+    first.reset();
+    EXPECT_FALSE(view.has_new_holder());
+    const Fd second = acquire_port_lock(spec);
+    ASSERT_TRUE(second.valid());
+    EXPECT_TRUE(view.has_new_holder());
+}
+
+TEST(AcenicOnlyOne, AChildThatHasTheLockIsNoNewHolder) {
+    const PortSpec spec = spec_of("", "a=");
+    Fd first = acquire_port_lock(spec);
+    PortLockView view(spec);
+    const Fd of_child(::dup(first.get()));
+    first.reset();
+    EXPECT_FALSE(view.has_new_holder());
+    EXPECT_FALSE(acquire_port_lock(spec).valid());
+}
+
 }  // namespace
 }  // namespace viaduct::acenic

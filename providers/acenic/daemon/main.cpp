@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // viaduct-acenicd: its options and its port. How it starts and ends is in providers/packet/daemon.hpp.
 #include "providers/acenic/daemon/server.hpp"
+#include "providers/acenic/end_report.hpp"
 #include "providers/acenic/port_lock.hpp"
 #include "providers/packet/daemon.hpp"
 
@@ -12,7 +13,7 @@ using namespace viaduct;
 using namespace viaduct::acenic;
 
 struct Options {
-    std::string port, faults;
+    std::string port, faults, report_end;
     packet::DaemonOptions daemon{"acenicd"};
 };
 
@@ -32,6 +33,12 @@ std::unique_ptr<Port> open_port(const Options& options, Fd* lock, std::string* w
         return nullptr;
     }
     return Port::open(spec, why, cure);
+}
+
+int report(const Options& options) {
+    PortSpec spec;
+    Rejection rejection;
+    return read_port(options.port, &spec, &rejection) ? report_end(spec, options.report_end) : 1;
 }
 
 int serve(const Options& options) {
@@ -59,6 +66,8 @@ int main(int argc, char** argv) {
     app.add_option("--port", options.port, "The port, as acenic.ports has it")->required();
     app.add_option("--faults", options.faults,
                    "For tests: a fault plan for all that leaves, as acenic.faults has it");
+    app.add_option("--report-end", options.report_end,
+                   "For programs: open no port, and report the end of the program at that address to its peers");
     packet::add_daemon_options(app, &options.daemon);
     try {
         app.parse(argc, argv);
@@ -66,5 +75,5 @@ int main(int argc, char** argv) {
         return app.exit(error) == 0 ? 0 : kWrongOptions;
     }
     packet::settle_process(options.daemon);
-    return serve(options);
+    return options.report_end.empty() ? serve(options) : report(options);
 }
