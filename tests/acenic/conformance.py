@@ -20,6 +20,8 @@ import time
 
 from hosts import OVER, Failure, finish, kind_of, outcome, without_privileges
 
+from eventually import holds
+
 # Those that start partner processes or fork.
 WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*:*ThoughItEndsWithoutAWord*:LeavingBehind.*"
 # Those about opening and closing; the others have the ports open all the time, which take a tenth of a second to open.
@@ -123,12 +125,10 @@ def over_interfaces(options):
 
 def await_engines(hosts):
     """Engine processes of these hosts' ports leave by themselves."""
-    for _ in range(100):
-        left = subprocess.run(["pgrep", "-f", "^viaduct-acenicd.*" + hosts.folder], capture_output=True, text=True, check=False).stdout
-        if not left:
-            return
-        time.sleep(0.1)
-    raise Failure("engine processes are left: " + left)
+    def left():
+        return subprocess.run(["pgrep", "-f", "^viaduct-acenicd.*" + hosts.folder], capture_output=True, text=True, check=False).stdout
+    if not holds(lambda: not left(), [int(pid) for pid in left().split()]):
+        raise Failure("engine processes are left: " + left())
 
 
 def over_a_pair(options):

@@ -18,6 +18,8 @@ import time
 
 from hosts import SKIPPED, Failure, Skipped, end, kind_of, without_privileges
 
+from eventually import communicated
+
 WEATHER = "drop=0.05,duplicate=0.05,corrupt=0.02,reorder=0.1"
 # Test, message size, share of the messages. At Unreliable messages may be lost, so vipperf has no stream of them.
 WORK = (("send_bw", 64, 0.5), ("send_bw", 30000, 0.2), ("write_bw", 4000, 0.15), ("read_bw", 20000, 0.1), ("send_lat", 1000, 0.05))
@@ -31,7 +33,7 @@ def storm(hosts, program, test, size, count, level):
                              "hostb")]
     limit = 90 + count / (20 if test == "send_lat" else 500)  # each lost answer costs a timeout
     try:
-        says = [process.communicate(timeout=limit) for process in reversed(processes)]
+        says = [communicated(process, limit) for process in reversed(processes)]
     except Exception as error:  # the time is over
         raise Failure("%s: %s" % (test, error)) from None
     finally:
@@ -70,7 +72,7 @@ def weather(hosts, options):
         yield
         for engine in engines:
             engine.send_signal(signal.SIGTERM)
-            _, err = engine.communicate(timeout=10)
+            _, err = communicated(engine, 10)
             if engine.returncode != 0:
                 raise Failure("an engine process: exit status %d\n%s" % (engine.returncode, err[-3000:]))
     finally:

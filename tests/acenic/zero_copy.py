@@ -17,6 +17,8 @@ import sys
 from conformance import suite
 from hosts import Failure, Memif, Namespaces, end, outcome
 
+from eventually import communicated
+
 WARM_UP = 200  # messages of taken_back.cpp before those that are measured
 WORK = (("send_bw", 30000, 1500), ("write_bw", 65536, 1000))
 
@@ -33,7 +35,7 @@ def counters(hosts, program, test, size, count):
     processes = [hosts.start(1, program, "-s", "-1", "-d", "acenic0"),
                  hosts.start(0, program, "-d", "acenic0", "-t", test, "-b", size, "-n", count, "--check", "-w", 1000, "hostb")]
     try:
-        says = [process.communicate(timeout=60) for process in reversed(processes)]
+        says = [communicated(process, 60) for process in reversed(processes)]
     finally:
         end(processes)
     for process, (out, err) in zip(reversed(processes), says):
@@ -89,7 +91,7 @@ def peer_stands_still(hosts, program, what):
         go_on()
         expect(sender, "done")
         first, second = int(expect(receiver, "received")[0]), int(expect(receiver, "received")[0])
-        says = [process.communicate(timeout=20) for process in (sender, receiver)]
+        says = [communicated(process, 20) for process in (sender, receiver)]
     finally:
         receiver.send_signal(signal.SIGCONT)
         end([sender, receiver])
@@ -108,7 +110,7 @@ def to_ourselves(hosts, program):
     process = hosts.start(0, program, "--nic", "acenic0", "--hold", "--gtest_brief=1",
                           "--gtest_filter=EachLevel/Messages.LargestBothWays*/ReliableDelivery")
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = communicated(process, 60)
     finally:
         end([process])
     got = {name: sum(int(n) for n in re.findall(r"\b%s (\d+)" % name, err)) for name in ("zero-copy", "foreign")}
