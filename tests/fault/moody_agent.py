@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """An agent that goes wrong on purpose: stands between programs and a real vipkad until its mood changes. Used by moody_test.py."""
 import array
+import contextlib
 import os
 import random
 import socket
 import struct
+import sys
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import eventually  # noqa: E402
 
 MAGIC = 0x4B414456
 HELLO, WELCOME, ERROR, DONE = 1, 100, 101, 102
@@ -81,12 +86,13 @@ class MoodyAgent:
 
     def listen(self, backlog):
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for _ in range(1000):  # the thread that sits in accept() keeps the name for a moment
-            try:
+
+        def is_bound():
+            with contextlib.suppress(OSError):
                 s.bind(name_of(self.address))
-                break
-            except OSError:
-                time.sleep(0.01)
+                return True
+        # The thread that sits in accept() keeps the name for a moment.
+        eventually("the name is free", is_bound)
         s.listen(backlog)
         return s
 
@@ -151,7 +157,7 @@ class MoodyAgent:
             mood = self.mood
             ticket = HEAD.unpack_from(data)[4]
             if mood == "stopped-with-us":
-                time.sleep(3600)
+                threading.Event().wait()
             if mood == "silent-with-us":
                 continue
             if mood == "wrong-type":
@@ -166,7 +172,7 @@ class MoodyAgent:
                 if not data:
                     return
                 if self.mood == "late":
-                    time.sleep(2)
+                    time.sleep(2)  # sleeps: the mood
                 if self.mood == "truncated":
                     data = data[: max(8, len(data) // 2)]
                 if self.mood in ("silent-with-us", "stopped-with-us", "wrong-type"):
