@@ -38,7 +38,7 @@ def ask_for_status(ready, path):
                     session.send(request)
                     progress = True
         if not progress:
-            time.sleep(0.01)
+            time.sleep(0.01)  # sleeps: the pace of the attack
 
 
 def read_and_ask_for_status(ready, path):
@@ -76,7 +76,7 @@ def be_silent(ready, path):
 
     for _ in range(20):
         fill()
-        time.sleep(0.02)
+        time.sleep(0.02)  # sleeps: the pace of the attack
     ready()
     while True:
         living = []
@@ -90,7 +90,7 @@ def be_silent(ready, path):
                 client.close()
         sockets[:] = living
         fill()
-        time.sleep(0.01)
+        time.sleep(0.01)  # sleeps: the pace of the attack
 
 
 def say_half_a_hello(ready, path):
@@ -128,7 +128,7 @@ def hand_over_what_lingers(ready, path):
         for near in batch:
             near.close()
         if len(far_ends) > 2500:
-            time.sleep(0.2)
+            time.sleep(0.2)  # sleeps: the pace of the attack
 
 
 FLOODS = [ask_for_status, read_and_ask_for_status, be_silent, say_half_a_hello, hand_over_what_lingers]
@@ -167,7 +167,7 @@ def judge(folder, agent, flood, quiet, seconds):
     if threads > MOST_THREADS or memory - before[0] > MOST_MEMORY:
         raise users.Failure("%s: the agent holds too much" % flood.__name__)
     # The attacker is dead; what he had goes, and what hangs is woken.
-    if not users.wait_until(lambda: users.held_by(agent.pid)[2] <= before[2] + 8, 30):
+    if not users.eventually.holds(lambda: users.held_by(agent.pid)[2] <= before[2] + 8, [agent.pid], 30):
         raise users.Failure("%s: %d files stay behind, %d before" % (flood.__name__, users.held_by(agent.pid)[2], before[2]))
 
 

@@ -55,7 +55,7 @@ def take_all_places(ready, name, port):
             clients.append(client)
         if len(clients) > 100:
             clients.pop(0).close()
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleeps: the pace of the attack
 
 
 def hand_over_what_lingers(ready, name, port):
@@ -69,7 +69,7 @@ def hand_over_what_lingers(ready, name, port):
         near.close()
         kept += [far, client]
         if len(kept) > 2500:
-            time.sleep(0.2)
+            time.sleep(0.2)  # sleeps: the pace of the attack
 
 
 FLOODS = (users.be_silent, take_all_places, hand_over_what_lingers)
@@ -125,7 +125,7 @@ def main():
                 with contextlib.suppress(OSError, users.Failure):
                     return welcome(name, port) >= 0
                 return engine.poll() is not None
-            if not users.wait_until(listens, 30) or engine.poll() is not None:
+            if not users.eventually.holds(listens, [engine.pid], 30) or engine.poll() is not None:
                 log.seek(0)
                 users.skip("no engine process over memif here: " + log.read()[-300:])
             quiet = users.slowest_of_twenty(users.welcomes(lambda: welcome(name, port), 1))

@@ -71,25 +71,26 @@ def take_all_places(ready, name):
         while len(clients) < 5000:
             clients.append(greeted(name))
     ready()
-    time.sleep(600)
+    signal.pause()
 
 
 def hand_over_what_lingers(ready, name):
     """The daemon is stopped until the first ones are closed here: it is the last to close them."""
-    kept = []
+    kept, closing = [], []
     while True:
         near, far = users.lingering_socket()
         client = users.connect(name, 30)
         with contextlib.suppress(OSError):
             users.hand_over(client, hello(9) if len(kept) % 4 else b"?", [near])
         # Should the daemon have closed it before, this waits.
-        threading.Thread(target=near.close, daemon=True).start()
+        closing.append(threading.Thread(target=near.close, daemon=True))
+        closing[-1].start()
         kept += [far, client]
         if len(kept) == 2 * FIRST:
-            time.sleep(0.2)  # until they are closed
+            users.eventually.eventually("the files are closed here", lambda: not any(one.is_alive() for one in closing))
             ready()
         if len(kept) > 2500:
-            time.sleep(0.2)
+            time.sleep(0.2)  # sleeps: the pace of the attack
 
 
 def add_filters_without_end(ready, name):
@@ -104,7 +105,7 @@ def add_filters_without_end(ready, name):
     while True:
         for number in range(1000):
             client.send(filter_message(number + 1, b"%060d" % number))
-        time.sleep(0.01)
+        time.sleep(0.01)  # sleeps: the pace of the attack
 
 
 def speak_in_all_places(ready, name):
@@ -185,7 +186,7 @@ def main():
                 with contextlib.suppress(OSError, users.Failure):
                     return welcome(name) >= 0
                 return daemon.poll() is not None
-            if not users.wait_until(listens, 30) or daemon.poll() is not None:
+            if not users.eventually.holds(listens, [daemon.pid], 30) or daemon.poll() is not None:
                 log.seek(0)
                 print("FAILED: viaduct-udpd does not serve: " + log.read()[-300:])
                 return 1

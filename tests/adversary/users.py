@@ -12,11 +12,13 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
 
 VICTIM, ATTACKER, SERVICE, ACCOMPLICE = 4241, 4242, 4243, 4244  # user ids; they need no name
 SKIPPED = 77
@@ -118,7 +120,7 @@ def attacker(work, *arguments, user=ATTACKER):
             os._exit(0)
     os.close(says)
     try:
-        if not select.select([said], [], [], 30)[0] or os.read(said, 1) != b"!":
+        if not eventually.holds(lambda: select.select([said], [], [], 0)[0], [pid], 30) or os.read(said, 1) != b"!":
             raise Failure("the attacker does not begin")
         yield pid
         if os.waitpid(pid, os.WNOHANG) != (0, 0):
@@ -209,7 +211,7 @@ def hand_over_what_hangs(ready, name, path, hello):
             if n == 100:
                 ready()
             if n >= 100:
-                time.sleep(0.002)
+                time.sleep(0.002)  # sleeps: the pace of the attack
 
 
 # ---- the agent's protocol (include/viaduct/kagent.hpp)
@@ -248,7 +250,7 @@ def be_silent(ready, name, *_):
             client.close()
             clients[i] = connect(name, 30)
             clients[i].setblocking(False)
-        time.sleep(0.005)
+        time.sleep(0.005)  # sleeps: the pace of the attack
 
 
 def joined(path):
@@ -295,14 +297,4 @@ def welcomes(welcome, seconds):
 
 
 def run_as(user, words, environment, timeout):
-    return subprocess.run(words, env=environment, timeout=timeout, capture_output=True, text=True, check=False,
-                          preexec_fn=lambda: become(user))
-
-
-def wait_until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
+    return eventually.run(words, timeout, env=environment, preexec_fn=lambda: become(user))
