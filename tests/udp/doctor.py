@@ -16,9 +16,11 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "acenic"))
 from hosts import Failure, UdpNamespaces, end, outcome, run, udp_address, without_privileges  # noqa: E402
-from slowness import slowness  # noqa: E402
+
+from eventually import Late, communicated  # noqa: E402
 
 LIMIT = 60
+ANSWERS_WITHIN = 3  # seconds, under a flood
 FAKE = r"""
 import json, socket, sys, threading, time
 RAW = {"nonsense": b"\x00\xff{]\n", "endless": b"{" * 300000,
@@ -66,8 +68,9 @@ for _ in range(3):
             out.sendto(datagram * 3, ("127.0.0.1", port))
         os._exit(0)
 try:
-    time.sleep(0.3)
-    talk.settimeout(float(sys.argv[1]))
+    time.sleep(0.3)  # sleeps: the socket fills
+    print("asks", flush=True)
+    talk.settimeout(60)
     print(json.dumps(ask(do="count", socket=0, series=1, count=10, bytes=16384, wait_ms=100)))
 except OSError as error:
     print("no answer:", error)
@@ -260,8 +263,8 @@ def examine(case, vipping, tool):
                 threading.Thread(target=process.stdout.read, daemon=True).start()
             client = hosts.start(0, tool, "--doctor", "--json", case.host)
             try:
-                out, err = client.communicate(timeout=LIMIT * slowness())
-            except subprocess.TimeoutExpired:
+                out, err = communicated(client, LIMIT, also=[one.pid for one in others])
+            except Late:
                 raise Failure("%s: the examination does not end" % case.title) from None
             finally:
                 end([client])
@@ -297,8 +300,12 @@ def flooded(vipping):
         try:
             wait_for(server, "answering vipping --doctor")
             threading.Thread(target=server.stdout.read, daemon=True).start()
-            client = hosts.start(1, sys.executable, "-c", FLOOD, str(3 * slowness()))
-            out, err = client.communicate(timeout=LIMIT * slowness())
+            client = hosts.start(1, sys.executable, "-c", FLOOD)
+            client.stdout.readline()
+            out, err = communicated(client, ANSWERS_WITHIN, also=[server.pid])
+        except Late as late:
+            end([client])
+            raise Failure("under a flood: %s" % late) from None
         finally:
             end([server])
     if '"count": 1,' not in out or '"damaged": 0' not in out:
