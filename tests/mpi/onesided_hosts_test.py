@@ -6,6 +6,7 @@ window, and those that the NIC does on a target that computes.
     onesided_hosts_test.py LIBRARY_FOLDER PROGRAM_FOLDER NIC...
 """
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,9 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "engine"))
 import namespaces  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import Late, communicated  # noqa: E402
 
 SKIPPED = 77
 HYDRA = "mpiexec.mpich"
@@ -27,15 +31,15 @@ def run(hosts, nic, processes, program, arguments):
     environment = {**os.environ, "LD_LIBRARY_PATH": library, "CMPI_PROTOCOL": "", "CMPI_CONNECT_TIMEOUT": "60",
                    **hosts.settings(nic)}
     agent = "%s-%s-%d" % (environment.get("VIADUCT_AGENT", "@viaduct-onesided"), nic, os.getpid())
-    rank = 'VIADUCT_AGENT="%s-$((PMI_RANK %% 2))" exec %s %s/viaduct_mpi_%s %s' % (
-        agent, hosts.inside(), programs, program, arguments)
+    rank = 'VIADUCT_AGENT="%s-$((PMI_RANK %% 2))" exec %s %s %s' % (
+        agent, hosts.inside(), shlex.quote("%s/viaduct_mpi_%s" % (programs, program)), arguments)
     job = subprocess.Popen([HYDRA, "-n", str(processes), "bash", "-c", rank], stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, env=environment, cwd=hosts.folder)
     try:
-        output, _ = job.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
+        output, _ = communicated(job, LIMIT)
+    except Late as late:
         job.terminate()  # Hydra takes its processes with it
-        output = job.communicate()[0] + "\nstill running after %d s" % LIMIT
+        output = "%s\n%s" % (job.communicate()[0], late)
     good = job.returncode == 0 and "No Errors" in output.splitlines()
     print("%s %s: %s %s, %d processes" % ("ok     " if good else "FAILED ", nic, program, arguments, processes))
     print(output, flush=True)
