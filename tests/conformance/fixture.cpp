@@ -40,17 +40,26 @@ void breathe(unsigned round) {
         return;
     }
     const timespec pause{0, 50'000};
-    nanosleep(&pause, nullptr);
+    nanosleep(&pause, nullptr);  // sleeps: between two looks
 }
 
 Millis since(Clock::time_point start) { return std::chrono::duration_cast<Millis>(Clock::now() - start); }
 
-testing::AssertionResult in_time(Clock::time_point start, Millis limit) {
-    const Millis taken = since(start), allowed = tests::slowed(limit, taken);
-    if (taken <= allowed) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << taken.count() << " ms instead of " << limit.count()
-                                       << ", on a machine where it may be " << allowed.count();
+Millis since(const Stopwatch& start) { return start.wall(); }
+
+testing::AssertionResult in_time(Stopwatch start, Millis limit) {
+    const Millis running = start.running();
+    if (running <= limit) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << running.count() << " ms of running time instead of " << limit.count()
+                                       << " ms, and " << start.wall().count() << " ms of wall time";
 }
+
+bool starved(Stopwatch start) {
+    const Millis running = start.running();
+    return (start.wall() - running) * 3 >= start.wall();
+}
+
+testing::AssertionResult falls_asleep(pid_t thread) { return eventually(tests::Asleep(thread)); }
 
 void require(bool condition, const std::string& what) {
     if (!condition) {

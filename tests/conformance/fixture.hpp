@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <vipl.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -21,7 +22,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../slowness.hpp"
+#include "../asleep.hpp"
+#include "../eventually.hpp"
 #include "conform.hpp"
 
 namespace viaduct::conformance {
@@ -56,9 +58,6 @@ inline constexpr VIP_ULONG kLongWait = 15000;
 
 void breathe(unsigned round);
 
-/// tests::slowness() of a machine that may leave a thread without a processor for long.
-inline constexpr double kSlow = 1.5;
-
 /// Polls until the condition holds; false when the limit passed first.
 template <typename Condition>
 bool polled(Condition&& condition, Millis limit) {
@@ -72,11 +71,18 @@ bool polled(Condition&& condition, Millis limit) {
     return condition();
 }
 
-/// The same with a limit that is longer on a busy machine (tests/slowness.hpp).
+/// The same with a limit of running time: what this process and its children wait for a processor does not count
+/// (tests/eventually.hpp). Most conditions hold within milliseconds, before the figures of the kernel are read.
 template <typename Condition>
-bool eventually(Condition&& condition, Millis limit = kTimeout) {
-    return polled(condition, limit) || polled(condition, tests::slowed(limit, 2 * limit) - limit);
+testing::AssertionResult eventually(Condition&& condition, Millis limit = kTimeout) {
+    if (polled(condition, std::min(limit, Millis(5)))) {
+        return testing::AssertionSuccess();
+    }
+    return tests::eventually("the condition above", condition, {{}, limit});
 }
+
+/// Whether the thread, of any process, falls asleep in its call.
+testing::AssertionResult falls_asleep(pid_t thread);
 
 /// True when the condition stays false for the whole window.
 template <typename Condition>
@@ -84,10 +90,26 @@ bool never(Condition&& condition, Millis window = kQuietTime) {
     return !polled(condition, window);
 }
 
-Millis since(Clock::time_point start);
+/// Measures running time and wall time from where it is made. To read the figures of the kernel takes a moment, which
+/// is no part of the wall time.
+class Stopwatch {
+public:
+    Millis wall() const { return std::chrono::duration_cast<Millis>(Clock::now() - begun_); }
+    Millis running() { return std::chrono::duration_cast<Millis>(std::chrono::nanoseconds(figures_.running_ns())); }
 
-/// Whether it is no longer ago than that; on a busy machine longer (tests/slowness.hpp).
-testing::AssertionResult in_time(Clock::time_point start, Millis limit);
+private:
+    tests::RunningTime<> figures_;
+    Clock::time_point begun_ = Clock::now();
+};
+
+Millis since(Clock::time_point start);
+Millis since(const Stopwatch& start);  ///< wall time
+
+/// Whether no more running time has passed.
+testing::AssertionResult in_time(Stopwatch start, Millis limit);
+
+/// Whether this process and its children had no processor for a third of the time or more.
+bool starved(Stopwatch start);
 
 /// Throws when false: for steps that are not what the test is about.
 void require(bool condition, const std::string& what);
@@ -102,8 +124,8 @@ auto in_background(Function&& function) {
 /// True when the future is ready within the limit.
 template <typename T>
 bool ready(const std::future<T>& future, Millis limit = kTimeout) {
-    return future.wait_for(limit) == std::future_status::ready ||
-           future.wait_for(tests::slowed(limit, 2 * limit) - limit) == std::future_status::ready;
+    const auto is_ready = [&] { return future.wait_for(Millis(0)) == std::future_status::ready; };
+    return eventually(is_ready, limit);
 }
 
 /// A discriminator no other test and no other run uses at this time.

@@ -211,7 +211,7 @@ TEST_P(Reliability, RemoteProcessKilled) {
     accept_from(server, name);
     ASSERT_EQ(client.line(), "connected");
     VIP_DESCRIPTOR* receive = server.receive(64);
-    const auto start = Clock::now();
+    const Stopwatch start;
     client.kill();
     EXPECT_TRUE(server.reaches(VIP_STATE_ERROR, kOneSecond));
     const Outcome flushed = reap_recv(server.vi, kOneSecond);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -22,15 +21,6 @@ std::atomic<int> handled{-1};
 void leave(int) {
     const VIP_VI_HANDLE vi = disconnecting.exchange(nullptr);
     handled = vi != nullptr ? VipDisconnect(vi) : VipCloseNic(leaving);
-}
-
-/// Whether the kernel has put the thread to sleep. One that computes, or waits for a processor, is not asleep.
-bool is_asleep(pid_t thread) {
-    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const auto name_end = line.rfind(") ");
-    return name_end != std::string::npos && line[name_end + 2] == 'S';
 }
 
 class SignalHandler : public testing::Test {
@@ -59,9 +49,7 @@ protected:
             state->answer = state->sleep();
         });
         // The signal finds it in the sleep of the call, and not between two sleeps.
-        const bool sleeps = eventually([&] { return state->thread != 0 && is_asleep(state->thread); });
-        std::this_thread::sleep_for(kAsleep);
-        if (!sleeps || !eventually([&] { return is_asleep(state->thread); })) std::abort();
+        if (!eventually([&] { return state->thread != 0; }) || !falls_asleep(state->thread)) std::abort();
         pthread_kill(runner.native_handle(), SIGUSR2);
         const bool ended = eventually([&] { return state->answer.load() != -1; });
         if (!ended) {
@@ -75,7 +63,6 @@ protected:
     }
 
 private:
-    static constexpr Millis kAsleep{100};  // far beyond the time that a wait spins
     struct sigaction before_ {};
 };
 

@@ -392,7 +392,7 @@ TEST_P(FlushRules, TheRemoteViGoesToErrorIsFlushedAndIsToldOnce) {
     for (int i = 0; i < 4; ++i) {
         posted.push_back(pair.server.receive(64));
     }
-    const auto start = Clock::now();
+    const Stopwatch start;
     CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.client.vi));
     // Nothing but VipQueryVi is called here: the state changes by itself (spec/compat Q12).
     EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR, kOneSecond));

@@ -57,8 +57,13 @@ TEST(AgentKilled, TheNextControlCallStartsANewOne) {
 TEST(AgentKilled, AServerAsleepInConnectWaitIsStillReached) {
     End server, client;
     const std::string discriminator = conformance::unique_discriminator();
-    auto accepted = conformance::in_background([&] { conformance::accept_from(server, discriminator); });
-    pass_time(kTimeToFallAsleep);
+    std::atomic<pid_t> waiter{0};
+    auto accepted = conformance::in_background([&] {
+        waiter = ::gettid();
+        conformance::accept_from(server, discriminator);
+    });
+    ASSERT_TRUE(eventually([&] { return waiter != 0; }));
+    ASSERT_TRUE(conformance::falls_asleep(waiter));
     ASSERT_TRUE(kill_agent());
     Address local(client.nic, discriminator);
     Address remote(server.nic, discriminator);
@@ -75,7 +80,7 @@ TEST(AgentKilled, AServerInAnotherProcessThatIsAsleepIsStillReached) {
     const std::string discriminator = conformance::unique_discriminator();
     Child server("wait-only", conformance::client_arguments(client, discriminator));
     ASSERT_EQ("ready", server.line());
-    pass_time(kTimeToFallAsleep);
+    ASSERT_TRUE(conformance::falls_asleep(server.pid()));
     ASSERT_TRUE(kill_agent());
     Address local(client.nic, discriminator), remote(client.nic, discriminator);
     // The server does not accept. An agent may take longer to start than one request waits; and after the request that
@@ -241,11 +246,10 @@ TEST(AgentKilled, ARequestThatIsWaitingForItsAcceptIsAnswered) {
 
 TEST(AgentKilled, ThePeersDeathIsNoticedWithoutIt) {
     Meeting meeting("sleep");
-    auto sleeper = apart([vi = meeting.end->vi] {
+    auto sleeper = asleep_apart([vi = meeting.end->vi] {
         VIP_DESCRIPTOR* done = nullptr;
         return VipRecvWait(vi, VIP_INFINITE, &done);
     });
-    pass_time(kTimeToFallAsleep);
     ASSERT_TRUE(kill_agent());
     meeting.kill();
     ASSERT_TRUE(ready(sleeper, kOneSecond));
@@ -286,6 +290,7 @@ public:
               std::uint32_t seed = 77;
               while (!enough_) {
                   seed = seed * 1664525u + 1013904223u;
+                  // sleeps: the pace of the kills
                   if (longest_pause_ms != 0) pass_time(Millis(1 + (seed >> 16) % longest_pause_ms));
                   const pid_t agent = agent_pid();
                   if (agent != 0 && ::kill(agent, SIGKILL) == 0) ++kills_;
@@ -312,7 +317,7 @@ TEST(AgentKilledOften, WhileProcessesConnect) {
     int kills = 0;
     {
         Killer killer(100);
-        pass_time(Millis(2000));
+        pass_time(Millis(2000));  // sleeps: agents are killed meanwhile
         EXPECT_TRUE(eventually([&] { return killer.kills() > 3; }, Millis(30000))) << "the machine is slow";
         kills = killer.stop();
     }
@@ -334,7 +339,7 @@ TEST(AgentKilledOften, WhileItIsBeingStarted) {
         for (int i = 0; i < 4; ++i)
             children.push_back(std::make_unique<Child>("open-with-retries", Arguments{}));
         EXPECT_TRUE(eventually([&] { return killer.kills() > 0; })) << "no agent was seen";
-        pass_time(Millis(700));
+        pass_time(Millis(700));  // sleeps: agents are killed meanwhile
     }
     for (const auto& child : children) {
         EXPECT_EQ("open", line_in_time(*child, Millis(10000)));
@@ -361,7 +366,7 @@ TEST(AgentLeaves, NotWhileAProcessIsThere) {
     ASSERT_EQ("ready", child.line());
     const pid_t agent = agent_pid();
     ASSERT_NE(0, agent);
-    pass_time(Millis(2500));  // agent.linger_ms is 1000
+    pass_time(Millis(2500));  // sleeps: longer than agent.linger_ms, which is 1000
     EXPECT_EQ(agent, agent_pid());
     child.kill();
     child.wait();

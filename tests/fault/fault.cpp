@@ -79,7 +79,7 @@ Meeting::Meeting(const std::string& role, const EndOptions& chosen, const Invita
 }
 
 void Meeting::kill() {
-    killed = Clock::now();
+    killed = Stopwatch();
     child->kill();
 }
 

@@ -3,8 +3,10 @@
 // ended.
 #pragma once
 
+#include <unistd.h>
 #include <vipl.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -30,6 +32,7 @@ using conformance::kOneSecond;
 using conformance::Millis;
 using conformance::Outcome;
 using conformance::ready;
+using conformance::Stopwatch;
 using conformance::require;
 
 using Arguments = std::vector<std::string>;
@@ -38,8 +41,8 @@ inline constexpr int kReceives = 16;
 inline constexpr std::size_t kMessageBytes = 256;
 /// A second is what is promised; measuring it takes time, too.
 inline constexpr Millis kOneSecondMeasured{1200};
-/// A thread that was started before this has fallen asleep in its call.
-inline constexpr Millis kTimeToFallAsleep{60};
+/// A write that must not come would have come within this time.
+inline constexpr Millis kTimeToWrite{60};
 
 /// --rounds and --seed of the killer (killer_test.cpp).
 struct KillerOptions {
@@ -51,7 +54,8 @@ KillerOptions& killer_options();
 /// What main() does under --role.
 int play_role(const std::string& role, const Arguments& arguments);
 
-inline void pass_time(Millis time) { std::this_thread::sleep_for(time); }
+/// For tests and roles that do nothing for a time; each call gives its reason.
+inline void pass_time(Millis time) { std::this_thread::sleep_for(time); }  // sleeps: for its callers
 
 /// A function on a thread of its own. Unlike in_background() no thread has to wait for it: when a test fails
 /// because a call with VIP_INFINITE does not return, the test ends all the same.
@@ -60,6 +64,18 @@ auto apart(Function function) {
     std::packaged_task<decltype(function())()> task(std::move(function));
     auto result = task.get_future();
     std::thread(std::move(task)).detach();
+    return result;
+}
+
+/// The same. Returns when the thread has fallen asleep in its call.
+template <typename Function>
+auto asleep_apart(Function function) {
+    const auto thread = std::make_shared<std::atomic<pid_t>>(0);
+    auto result = apart([thread, function = std::move(function)]() mutable {
+        *thread = ::gettid();
+        return function();
+    });
+    require(eventually([&] { return *thread != 0; }) && conformance::falls_asleep(*thread), "a thread falls asleep");
     return result;
 }
 
@@ -91,7 +107,7 @@ struct Meeting {
     std::unique_ptr<End> end;
     std::vector<VIP_DESCRIPTOR*> posted;
     std::unique_ptr<Child> child;
-    Clock::time_point killed;
+    Stopwatch killed;
 };
 
 /// Where the other side may reach; travels in a message.

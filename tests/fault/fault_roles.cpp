@@ -57,6 +57,7 @@ int role_leave_messages(const Arguments& arguments) {
         if (end->wanted.level != VIP_SERVICE_RELIABLE_RECEPTION)
             require(conformance::reap_send(end->vi).code, "VipSendDone");
     }
+    // sleeps: no sign shows that these messages have left
     if (end->wanted.level == VIP_SERVICE_RELIABLE_RECEPTION) pass_time(Millis(200));
     say("sent");
     until_killed();
@@ -226,7 +227,7 @@ int role_exit_slowly(const Arguments& arguments) {
     // Handlers run in reverse order: this one behind whatever the library registers when the NIC is opened.
     std::atexit([] {
         if (conformance::since(connected_at) > Millis(200)) say_at_exit("late\n");
-        pass_time(Millis(700));
+        pass_time(Millis(700));  // sleeps: the end of this process takes its time
     });
     static End* const end = meet_parent(arguments).release();
     const auto tell = [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) { say_at_exit("told\n"); };
@@ -309,10 +310,10 @@ int role_reconnect(const Arguments& arguments) {
 int role_open_with_retries(const Arguments&) {
     VIP_NIC_HANDLE nic = nullptr;
     VIP_RETURN code = VIP_ERROR_RESOURCE;
-    tests::within(Millis(8000), [&] {
+    (void)eventually([&] {
         code = VipOpenNic(conformance::options().nic.c_str(), &nic);
         return code != VIP_ERROR_RESOURCE;
-    });
+    }, Millis(8000));
     require(code, "VipOpenNic");
     say("open");
     wait_for_go();

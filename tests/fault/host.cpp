@@ -137,6 +137,20 @@ Census Census::take() {
     return census;
 }
 
+Census Census::settled() {
+    constexpr int kLooks = 50;
+    Census census = take();
+    int same = 0;
+    const auto stands = [&] {
+        const Census now = take();
+        same = now == census ? same + 1 : 0;
+        census = now;
+        return same == kLooks;
+    };
+    conformance::require(conformance::eventually(stands), "what is held does not come to rest");
+    return census;
+}
+
 bool Census::within(const Census& before) const {
     return mappings <= before.mappings && descriptors <= before.descriptors &&
            agent_descriptors <= before.agent_descriptors && processes <= before.processes &&

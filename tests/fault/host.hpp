@@ -59,9 +59,12 @@ struct Census {
         files;  // names in /dev/shm, /tmp and the user's run-time folder that speak of Viaduct
 
     static Census take();
+    /// One that has been the same for some looks: what is made once and what is tidied up late are over.
+    static Census settled();
     /// Nothing more than before.
     bool within(const Census& before) const;
     std::string text() const;
+    bool operator==(const Census&) const = default;
 };
 
 }  // namespace viaduct::fault

@@ -270,8 +270,7 @@ TEST(Killer, AtAnyMomentUnderLoad) {
     const End keeps_the_agent;
     Totals totals;
     play_group(killer_options().seed + 1'000'000, kAtOnce, totals);  // whatever is made once is there now
-    pass_time(Millis(500));
-    const Census before = Census::take();
+    const Census before = Census::settled();
     const auto begun = Clock::now();
     for (int done = 0; done < rounds && !HasFailure();) {
         const int count = std::min(kAtOnce, rounds - done);

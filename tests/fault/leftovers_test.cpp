@@ -28,8 +28,7 @@ void expect_nothing_more_than(const Census& before) {
 TEST(Leftovers, KilledPeersLeaveNothing) {
     const End keeps_the_agent;
     kill_some_peers(3);  // whatever is made once per process is there now
-    pass_time(Millis(500));
-    const Census before = Census::take();
+    const Census before = Census::settled();
     ASSERT_GT(before.agent_descriptors, 0u);
     kill_some_peers(9);
     expect_nothing_more_than(before);
@@ -55,8 +54,7 @@ TEST(Leftovers, PeersKilledInTheMiddleOfLargeMessagesLeaveNothing) {
         EXPECT_TRUE(eventually([&] { return !volley.step(); }, kOneSecond));
     };
     once();
-    pass_time(Millis(500));
-    const Census before = Census::take();
+    const Census before = Census::settled();
     for (int i = 0; i < 5; ++i) once();
     expect_nothing_more_than(before);
 }
@@ -65,8 +63,7 @@ TEST(Leftovers, KilledAgentsLeaveNothing) {
     const End keeps_the_agent;
     ASSERT_TRUE(kill_agent());
     expect_new_connections_work();
-    pass_time(Millis(500));
-    const Census before = Census::take();
+    const Census before = Census::settled();
     for (int i = 0; i < 5; ++i) {
         ASSERT_TRUE(kill_agent());
         expect_new_connections_work();
@@ -106,8 +103,7 @@ TEST(Leftovers, NicsOpenedAndClosedLeaveNothing) {
     const End keeps_the_agent;
     { Meeting meeting("echo"); }
     for (int i = 0; i < 2; ++i) End end;
-    pass_time(Millis(500));
-    const Census before = Census::take();
+    const Census before = Census::settled();
     for (int i = 0; i < 50; ++i) End end;
     expect_nothing_more_than(before);
 }

@@ -18,7 +18,7 @@ namespace {
 class PeerExecs : public conformance::AtEachLevel {
 protected:
     void become_another(Meeting& meeting) {
-        meeting.killed = Clock::now();
+        meeting.killed = Stopwatch();
         meeting.child->go();
     }
 };
@@ -47,11 +47,10 @@ TEST_P(PeerExecs, NothingSentAfterwardsIsReportedAsDone) {
 TEST_P(PeerExecs, ASleeperWakes) {
     NEEDS_LEVEL(GetParam());
     Meeting meeting("become-another", at_level());
-    auto sleeper = apart([vi = meeting.end->vi] {
+    auto sleeper = asleep_apart([vi = meeting.end->vi] {
         VIP_DESCRIPTOR* done = nullptr;
         return VipRecvWait(vi, VIP_INFINITE, &done);
     });
-    pass_time(kTimeToFallAsleep);
     become_another(meeting);
     ASSERT_TRUE(ready(sleeper, kOneSecond));
     EXPECT_EQ(VIP_DESCRIPTOR_ERROR, sleeper.get());

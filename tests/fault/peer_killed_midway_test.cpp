@@ -79,7 +79,7 @@ TEST_P(PeerKilledMidway, OfWritingIntoOurMemoryLeavesItAlone) {
         meeting.kill();
         expect_survivor_is_told(meeting);
         std::memset(target, 0, bytes);  // after VipDisconnect no peer writes any more
-        pass_time(kTimeToFallAsleep);
+        pass_time(kTimeToWrite);  // sleeps: a write would come meanwhile
         for (std::uint32_t i = 0; i < bytes; ++i) ASSERT_EQ(0, target[i]) << "byte " << i;
     }
 }

@@ -34,12 +34,11 @@ TEST_P(PeerKilled, FlushesWhatWasPostedInOrder) {
 TEST_P(PeerKilled, WakesAThreadAsleepInRecvWait) {
     NEEDS_LEVEL(GetParam());
     Meeting meeting("sleep", at_level());
-    auto sleeper = apart([vi = meeting.end->vi] {
+    auto sleeper = asleep_apart([vi = meeting.end->vi] {
         VIP_DESCRIPTOR* done = nullptr;
         const VIP_RETURN code = VipRecvWait(vi, VIP_INFINITE, &done);
         return std::pair(code, done);
     });
-    pass_time(kTimeToFallAsleep);
     meeting.kill();
     ASSERT_TRUE(ready(sleeper, kOneSecond));
     const auto [code, done] = sleeper.get();
@@ -56,7 +55,7 @@ TEST_P(PeerKilled, WakesAThreadAsleepInCqWaitOncePerDescriptor) {
     chosen.recv_cq = 64;
     Meeting meeting("sleep", chosen);
     auto sleeper =
-        apart([cq = meeting.end->recv_cq, wanted = meeting.end->vi, count = meeting.posted.size()] {
+        asleep_apart([cq = meeting.end->recv_cq, wanted = meeting.end->vi, count = meeting.posted.size()] {
             std::size_t entries = 0;
             VIP_VI_HANDLE vi = nullptr;
             VIP_BOOLEAN receive = VIP_FALSE;
@@ -66,7 +65,6 @@ TEST_P(PeerKilled, WakesAThreadAsleepInCqWaitOncePerDescriptor) {
             }
             return entries;
         });
-    pass_time(kTimeToFallAsleep);
     meeting.kill();
     ASSERT_TRUE(ready(sleeper, kOneSecond));
     EXPECT_EQ(meeting.posted.size(), sleeper.get());
@@ -90,13 +88,12 @@ TEST_P(PeerKilled, WakesAThreadAsleepInSendWait) {
     meeting.child->stop();  // nothing on its side moves a byte
     char* data = meeting.end->buffer(kBytes, 's');
     for (int i = 0; i < kMessages; ++i) meeting.end->send(data, kBytes);
-    auto sleeper = apart([vi = meeting.end->vi] {
+    auto sleeper = asleep_apart([vi = meeting.end->vi] {
         VIP_DESCRIPTOR* done = nullptr;
         VIP_RETURN code = VIP_SUCCESS;
         while (code == VIP_SUCCESS) code = VipSendWait(vi, VIP_INFINITE, &done);
         return std::pair(code, done != nullptr);
     });
-    pass_time(kTimeToFallAsleep);
     ASSERT_FALSE(ready(sleeper, Millis(0))) << "a stopped process has taken 4 MiB";
     meeting.kill();
     ASSERT_TRUE(ready(sleeper, kOneSecond));
@@ -156,7 +153,7 @@ TEST_P(PeerKilled, EndsSendsThatItNeverTook) {
     char* data = meeting.end->buffer(kBytes, 's');
     std::vector<VIP_DESCRIPTOR*> sends;
     for (int i = 0; i < kMessages; ++i) sends.push_back(meeting.end->send(data, kBytes));
-    pass_time(kTimeToFallAsleep);
+    pass_time(kTimeToWrite);  // sleeps: the sends get as far as they can
     meeting.kill();
     EXPECT_TRUE(meeting.end->reaches(VIP_STATE_ERROR, kOneSecond));
     const std::size_t good = expect_sends_end(*meeting.end, sends, VIP_STATUS_OP_SEND);

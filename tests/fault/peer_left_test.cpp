@@ -27,7 +27,7 @@ std::unique_ptr<Meeting> expect_nothing_told_after(Part part, const EndOptions& 
         EXPECT_TRUE(end.reaches(VIP_STATE_ERROR, kOneSecond));
         part(end);
         const bool before_the_notice = conformance::since(told_to_go) < kLateEnough;
-        pass_time(kLongAfter);
+        pass_time(kLongAfter);  // sleeps: a notice would come meanwhile
         const std::size_t told = end.errors.size();
         if (told == 0 || before_the_notice || meetings == kMostMeetings) {
             EXPECT_EQ(0u, told);
@@ -66,7 +66,7 @@ TEST_P(PeerLeft, FlushesAtOnceAndTellsLate) {
     for (int meetings = 1;; ++meetings) {
         Meeting meeting("leave", at_level(), by_its_way());
         End& end = *meeting.end;
-        const auto told_to_go = Clock::now();
+        const Stopwatch told_to_go;
         meeting.child->go();
         ASSERT_TRUE(end.reaches(VIP_STATE_ERROR, kOneSecond));
         expect_flushed(end, meeting.posted);

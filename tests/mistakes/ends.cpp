@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../slowness.hpp"
+#include "../eventually.hpp"
 
 namespace mistakes {
 
@@ -144,7 +144,7 @@ VIP_UINT32 Pair::send(VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) const {
         VipSendDone(a, &done);
         return done != nullptr;
     };
-    viaduct::tests::within(std::chrono::milliseconds(kSoon), is_done, std::chrono::microseconds(0));
+    viaduct::tests::eventually("the send completes", is_done);
     return done != nullptr ? done->CS.Status : 0;
 }
 
@@ -157,8 +157,7 @@ std::string of_broken(VIP_VI_HANDLE vi) {
         must(VipQueryVi(vi, &state, &unused, &empty[0], &empty[1]), "VipQueryVi");
         return state == VIP_STATE_ERROR;
     };
-    const bool broken =
-        viaduct::tests::within(std::chrono::milliseconds(kSoon), is_broken, std::chrono::microseconds(0));
+    const bool broken = viaduct::tests::eventually("the VI breaks", is_broken).holds;
     return (broken ? "" : "not broken: ") + last(vi);
 }
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "../slowness.hpp"
+#include "../eventually.hpp"
 #include "ends.hpp"
 #include "rows.hpp"
 
@@ -98,7 +98,7 @@ std::string two_waiters() {
         if (VipRecvWait(pair.b, 0, &d) == VIP_ERROR_RESOURCE) text = last(pair.b);
         return text.find("another thread") != std::string::npos;
     };
-    viaduct::tests::within(std::chrono::milliseconds(kSoon), is_told, std::chrono::milliseconds(1));
+    viaduct::tests::eventually("the second thread is refused", is_told);
     told = true;
     first.join();
     // How often it was told is a matter of which of the two came first.
@@ -200,7 +200,7 @@ std::string unreliable_loss() {
     VipRecvDone(pair.b, &none);  // that the queue is empty is told once
     pair.send(plain(pair.mine), pair.mine.handle);
     const auto is_lost = [&] { return last(pair.b).find("VIP_ERROR_RECVQ_EMPTY") != std::string::npos; };
-    viaduct::tests::within(std::chrono::milliseconds(kSoon), is_lost, std::chrono::milliseconds(10));
+    viaduct::tests::eventually("the loss is reported", is_lost);
     return last(pair.b);
 }
 

@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <vipl.h>
 
 #include <viaduct/ext.h>
+
+#include "../../eventually.h"
 
 #define SHORT 1000 /* the timeout of calls that have one */
 
@@ -79,7 +82,10 @@ static VIP_RETURN request(VIP_VI_HANDLE from, const char* to, VIP_ULONG timeout)
     return VipConnectRequest(from, (VIP_NET_ADDRESS*)local, (VIP_NET_ADDRESS*)remote, timeout, &theirs);
 }
 
+static volatile long asking, listening; /* threads in these calls */
+
 static void* ask(void* timeout) {
+    asking = syscall(SYS_gettid);
     request(vi, "here", (VIP_ULONG)(size_t)timeout);
     return NULL;
 }
@@ -93,6 +99,7 @@ static VIP_RETURN listen_for(VIP_ULONG timeout) {
 
 static void* listen_for_ever(void* unused) {
     (void)unused;
+    listening = syscall(SYS_gettid);
     listen_for(VIP_INFINITE);
     return NULL;
 }
@@ -101,6 +108,28 @@ static void in_thread(void* (*run)(void*), void* argument) {
     pthread_t t;
     if (pthread_create(&t, NULL, run, argument) != 0) _exit(5);
     pthread_detach(t);
+}
+
+/* The thread has been asleep since the last look, or it has ended. */
+static int is_asleep(void* thread) {
+    static long seen_thread;
+    static char seen[64];
+    const long id = *(volatile long*)thread;
+    char path[64], text[4096], *at_count;
+    int same;
+    if (id == 0) return 0;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/status", id);
+    eventually_text(path, text, sizeof text);
+    if (!text[0]) return 1;
+    at_count = strstr(text, "\nvoluntary_ctxt_switches:");
+    if (!at_count || !strstr(text, "\nState:\tS")) return seen_thread = 0;
+    same = seen_thread == id && strncmp(seen, at_count, sizeof seen - 1) == 0;
+    seen_thread = id;
+    strncpy(seen, at_count, sizeof seen - 1);
+    return same;
+}
+static void await_sleep(volatile long* thread) {
+    if (!eventually("a thread sleeps in its call", is_asleep, (void*)thread)) _exit(5);
 }
 
 static VIP_RETURN peer(VIP_ULONG timeout) {
@@ -118,11 +147,11 @@ static void before_incoming(void) {
 }
 static void before_pending(void) {
     in_thread(ask, (void*)(size_t)VIP_INFINITE);
-    usleep(50000);
+    await_sleep(&asking);
 }
 static void before_listening(void) {
     in_thread(listen_for_ever, NULL);
-    usleep(50000);
+    await_sleep(&listening);
 }
 static void before_peer(void) { must(peer(SHORT), "VipConnectPeerRequest"); }
 
@@ -171,7 +200,9 @@ static VIP_RETURN allocate(void) {
 static VIP_RETURN wait_once(void) { return listen_for(SHORT); }
 static VIP_RETURN wait_for_ever(void) { return listen_for(VIP_INFINITE); }
 static void* ask_soon(void* unused) {
-    usleep(200000);
+    static volatile long main_thread;
+    main_thread = getpid();
+    await_sleep(&main_thread);
     return ask(unused);
 }
 static VIP_RETURN wait_until_asked(void) {
@@ -190,7 +221,7 @@ static VIP_RETURN ask_twice(void) { /* two threads that need a new connection to
     VIP_VI_HANDLE other;
     VIP_RETURN r = VipCreateVi(nic, &attributes, NULL, NULL, &other);
     in_thread(ask, (void*)(size_t)30000);
-    usleep(20000);
+    await_sleep(&asking);
     return r != VIP_SUCCESS ? r : request(other, "no-waiter", SHORT);
 }
 static VIP_RETURN disconnect(void) { return VipDisconnect(vi); }
