@@ -144,7 +144,7 @@ void damaged_lists(Job& job) {
             buffer.put(5);
             send_damaged(e, d, false, r->handle[0]);
         }
-        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        job.await(1);
         if (seed == kGoodReply) CHECK(buffer.has(6, kBytes));
         ::_exit(0);
     }
@@ -159,7 +159,7 @@ void damaged_lists(Job& job) {
     CHECK(e.wait(req) == (good ? MPIP_SUCCESS : MPIP_ERR_PROC_FAILED));
     CHECK(e.failed().empty() == good);
     if (seed == kGoodRequest) CHECK(holds(in.data(), kBytes, 5));
-    __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+    job.say(1);
     ::_exit(0);  // nothing orderly is left to be done
 }
 

@@ -116,7 +116,7 @@ void damaged_ring(Job& job) {
     job.barrier();
     if (e.rank() == 1) {
         write_damaged(e, c, damage());
-        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        job.await(1);
         ::_exit(0);
     }
     uint64_t data = 0;
@@ -125,7 +125,7 @@ void damaged_ring(Job& job) {
     CHECK(e.wait(req) == (seed == kGood ? MPIP_SUCCESS : MPIP_ERR_PROC_FAILED));
     CHECK(data == (seed == kGood ? 4711u : 0u));
     CHECK(e.failed().empty() == (seed == kGood));
-    __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+    job.say(1);
     ::_exit(0);  // nothing orderly is left to be done
 }
 
@@ -147,14 +147,14 @@ void damaged_offer(Job& job) {
         p->memhandle = seed == 5 ? 0 : 77;
         via::vbuf_init_sendrecv(v, sizeof(RingOffer));
         CHECK(via::post_packet(c, v));
-        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        job.await(1);
         ::_exit(0);
     }
     uint64_t data = 0;
     mpip_req_t req;
     e.irecv(req, 1, 2, &data, sizeof data);
     CHECK(e.wait(req) == MPIP_ERR_PROC_FAILED);
-    __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+    job.say(1);
     ::_exit(0);
 }
 
@@ -168,7 +168,7 @@ void sleeper(Job& job) {
     for (uint32_t round = 0; round < 300; ++round) {
         if (e.rank() == 1) {
             fill(data, round);
-            if (round % 3 == 0) ::usleep(300);
+            if (round % 3 == 0) ::usleep(300);  // sleeps: the other rank falls asleep
             e.send(0, 3, data.data(), data.size());
             if (round % 7 == 0) e.receive(0, 4, data.data(), 1);
         } else {
@@ -197,7 +197,7 @@ void full_ring(Job& job) {
         e.isend(late, other, 5, &value, sizeof value, MPIP_MODE_SYNC);
         e.send(other, 6, &word, sizeof word);
         e.receive(other, 7, &word, sizeof word);  // and with it that all slots are free
-        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        job.await(1);
         mpip_req_t out[kMessages];
         uint64_t numbers[kMessages];
         for (uint64_t i = 0; i < kMessages; ++i) {
@@ -207,7 +207,7 @@ void full_ring(Job& job) {
         CHECK(!c->ring.counts[via::kShort].room());
         while ((late.r_state & MPIP_REQ_DONE) == 0 && !protocol::transfer_of(&late)->replied) e.progress();
         CHECK(c->ring.counts[via::kShort].free() == 0);
-        __atomic_store_n(job.word(), 2, __ATOMIC_SEQ_CST);
+        job.say(2);
         for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
         CHECK(e.wait(late) == MPIP_SUCCESS);
     } else {
@@ -215,8 +215,8 @@ void full_ring(Job& job) {
         e.send(other, 7, &word, sizeof word);
         value = 0;
         e.irecv(late, other, 5, &value, sizeof value);  // which is answered here
-        __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
-        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 1) ::usleep(100);
+        job.say(1);
+        job.await(2);
         for (uint64_t i = 0; i < kMessages; ++i) {
             e.receive(other, 8, &word, sizeof word);
             CHECK(word == i);

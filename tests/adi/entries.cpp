@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "cases.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::adi_test {
 namespace {
@@ -57,7 +58,7 @@ void blocking_progress(Job& job) {
             e.isend(req, 1, 1, data.data(), bytes, MPIP_MODE_SYNC);
             CHECK((req.r_state & MPIP_REQ_DONE) == 0);
         } else {
-            ::usleep(20'000);
+            ::usleep(20'000);  // sleeps: the sender waits meanwhile
             e.irecv(req, 0, 1, data.data(), bytes);
         }
         CHECK(way->pt_progress_blk(&req, 1) == MPIP_SUCCESS);
@@ -94,8 +95,8 @@ void taken_off(Job& job) {
         for (const auto& req : all) CHECK(e.wait(*req) == MPIP_SUCCESS);
         CHECK(e.wait(behind) == MPIP_SUCCESS);
     } else {
-        int count;
-        while ((count = job.said()) < 0) ::usleep(100);
+        int count = -1;
+        CHECK(tests::eventually("the number of messages", [&] { return (count = job.said()) >= 0; }));
         for (int tag = 1; tag <= count; ++tag) CHECK(e.receive(0, tag, data.data(), kBytes) == kBytes);
         mpip_req_t next;
         e.irecv(next, 0, kAny, data.data(), kBytes);
@@ -181,7 +182,7 @@ void sleeping(Job& job) {
     char byte = 7;
     e.barrier();
     if (e.rank() == 0) {
-        while (job.said() != 1) ::usleep(100);
+        job.await(1);
         e.send(1, 1, &byte, 1);
         return e.barrier();
     }

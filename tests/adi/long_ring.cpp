@@ -78,11 +78,11 @@ void written_more(Job& job) {
             done += (out[i].r_state & MPIP_REQ_DONE) != 0 ? 1 : 0;
         }
         CHECK(done == via::kSlotCount[via::kLong] && !c->ring.counts[via::kLong].room());
-        __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+        job.say(1);
         for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
         CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_long == handshakes);
     } else {
-        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        job.await(1);
         for (uint32_t i = 0; i < kMessages; ++i) {
             CHECK(e.receive(0, 8, data.data(), kBytes) == kBytes);
             CHECK(holds(data.data(), kBytes, i));

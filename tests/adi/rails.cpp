@@ -90,12 +90,11 @@ void stopped_without_rails(Job& job) {
     *job.word() = 0;
     job.barrier();
     if (e.rank() == 0) {
-        __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
+        job.say(::getpid());
         int value = 0;
         for (int i = 0; i < 100; ++i) CHECK(e.receive(1, 1, &value, sizeof value) == 3);
     } else {
-        pid_t receiver;
-        while ((receiver = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
+        const pid_t receiver = job.await_process();
         ::kill(receiver, SIGSTOP);
         std::vector<mpip_req_t> out(100);
         for (mpip_req_t& req : out) {

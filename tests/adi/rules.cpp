@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/eventually.hpp"
 #include "wire_peer.hpp"
 
 namespace viaduct::adi_test {
@@ -274,7 +275,7 @@ void data_of_a_message(Job& job) {
         request.length = 2 * kPiece;
         put_on_wire(e, 0, request);
         WireNews reply;
-        while (!take_off_wire(e, 0, &reply)) ::usleep(100);
+        CHECK(tests::eventually("the reply", [&] { return take_off_wire(e, 0, &reply); }));
         CHECK(reply.kind == Kind::reply && reply.length == 2 * kPiece && reply.request == request.request);
         WirePacket p;
         p.kind = Kind::data;

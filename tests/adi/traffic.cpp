@@ -111,7 +111,7 @@ void random_traffic(Job& job) {
                     kind == 5 && to != e.rank() ? MPIP_MODE_SYNC : 0);
             ++started;
         }
-        if (dice() % 256 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (dice() % 256 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // sleeps: the rank computes
         const bool drain = started == outs.size();
         if (received < kEach * n && (drain || dice() % 4 != 0)) {
             mpip_req_t req;
@@ -140,7 +140,7 @@ void flood(Job& job) {
     Engine e(job, module);
     constexpr int kMessages = 3000;
     if (e.rank() == 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // sleeps: the others send
         unsigned char in[512];
         for (int tag = kMessages - 1; tag >= 0; --tag) {
             for (int from = 1; from < e.size(); ++from) {
@@ -168,14 +168,13 @@ void pressed_often(Job& job) {
     e.barrier();
     if (e.rank() == 0) {
         for (int i = 0; i < kTimes; ++i) e.process(1)->p_proto->pt_pressure(0);
-        __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+        job.say(1);
         for (int i = 0; i < kMessages; ++i) {
             int got = -1;
             CHECK(e.receive(1, 1, &got, sizeof got) == sizeof got && got == i);
         }
     } else {
-        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) != 1)
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        job.await(1);
         for (int i = 0; i < kMessages; ++i) e.send(0, 1, &i, sizeof i);
     }
     e.barrier();
@@ -257,7 +256,7 @@ void modes(Job& job) {
             e.isend(req, 1, 4, data.data(), size, MPIP_MODE_SYNC);
             e.progress_for(20);
             CHECK((req.r_state & MPIP_REQ_DONE) == 0);
-            __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+            job.say(1);
             CHECK(e.wait(req) == MPIP_SUCCESS);
             e.send(1, 5, data.data(), size, MPIP_MODE_READY);
         } else {
@@ -402,6 +401,7 @@ void small_flood(Job& job) {
         if (e.rank() == 0) continue;
         e.isend(out[first + 1], 0, 1000 + tag, message.data(), message.size());
     }
+    // sleeps: the others send meanwhile
     if (e.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     for (int tag = kMessages - 1; tag >= 0; --tag) {
         CHECK(e.receive(before, tag, in.data(), in.size()) == size_of(tag));
