@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A program on a host that is configured to have two NICs. It runs with an agent of its own.
+#include <unistd.h>
+
+#include <atomic>
 #include <cstring>
 #include <iostream>
 
@@ -58,17 +61,22 @@ void both_carry_messages() {
 void waiters_are_told_apart_by_their_nic() {
     End client = on("nic0"), server = on("nic1");
     const std::string discriminator = conformance::unique_discriminator();
+    std::atomic<pid_t> waiter{0};
     auto waiting = conformance::in_background([&] {
+        waiter = ::gettid();
         Address at(server.nic, discriminator);
         Address from = Address::blank();
         VIP_VI_ATTRIBUTES attributes{};
         VIP_CONN_HANDLE connection = nullptr;
-        return VipConnectWait(server.nic, at.get(), 600, from.get(), &attributes, &connection);
+        return VipConnectWait(server.nic, at.get(), 1000, from.get(), &attributes, &connection);
     });
+    require(eventually([&] { return waiter != 0; }), "the waiter begins");
+    require(conformance::falls_asleep(waiter), "the waiter falls asleep");
     Address local(client.nic, discriminator);
     Address other_nic(client.nic, discriminator);
     VIP_VI_ATTRIBUTES attributes{};
-    const VIP_RETURN code = VipConnectRequest(client.vi, local.get(), other_nic.get(), 400, &attributes);
+    const VIP_RETURN code =
+        VipConnectRequest(client.vi, local.get(), other_nic.get(), conformance::kLongWait, &attributes);
     require(code == VIP_NO_MATCH, "a request to the address of one NIC found a waiter on the other");
     require(waiting.get() == VIP_TIMEOUT, "the waiter was woken");
 }

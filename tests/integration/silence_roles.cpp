@@ -24,7 +24,9 @@ void be_turned_away(End& end) {
     Address local(end.nic, conformance::unique_discriminator());
     Address unused(end.nic, conformance::unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
-    require(VipConnectRequest(end.vi, local.get(), unused.get(), 500, &attributes) == VIP_NO_MATCH, "no waiter");
+    const VIP_RETURN code =
+        VipConnectRequest(end.vi, local.get(), unused.get(), conformance::kLongWait, &attributes);
+    require(code == VIP_NO_MATCH, "no waiter");
     VIP_NIC_HANDLE none = nullptr;
     require(VipOpenNic("VINIC93", &none) == VIP_INVALID_PARAMETER, "a NIC that does not exist");
 }

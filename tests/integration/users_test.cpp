@@ -65,7 +65,7 @@ Said try_to_meet(const std::string& waiting_user, const std::string& asking_user
     const auto waits = start(waiting_user, "wait");
     const std::string first = waits->line();
     if (first != "ready") return {first, ""};
-    std::this_thread::sleep_for(Millis(50));
+    require(conformance::falls_asleep(waits->pid()), "the waiting process falls asleep");
     const auto asks = start(asking_user, "ask");
     const std::string asked = asks->line(), waited = waits->line();
     for (Child* child : {waits.get(), asks.get()}) child->resume();

@@ -5,12 +5,15 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
+
 VIPINFO = ""
+LIMIT = 30  # seconds
 ADDRESS = r"([0-9a-f]{2}:){5}[0-9a-f]{2}"
 # Interfaces of this machine with an address are NICs, too: they stand behind those of paramnet.
 OF_THE_MACHINE = r"(udp\d+ +udp +[^\n]*\n)*"
@@ -29,8 +32,7 @@ ATTRIBUTES = {
 def run(*arguments, **variables):
     environment = {k: v for k, v in os.environ.items() if k == "VIADUCT_AGENT" or not k.startswith("VIADUCT_")}
     environment.update(variables)
-    return subprocess.run([VIPINFO, *arguments], capture_output=True, text=True, timeout=30, check=False,
-                          env=environment)
+    return eventually.run([VIPINFO, *arguments], LIMIT, env=environment)
 
 
 def agent(suffix):
@@ -123,7 +125,7 @@ class Json(Case):
         self.assertIn(NOWHERE, json.loads(result.stdout)["agent"]["error"])
 
     def test_with_names_that_are_no_text(self):
-        result = subprocess.run([VIPINFO, "--json", b"\xff\xfe9"], capture_output=True, timeout=30, check=False)
+        result = eventually.run([VIPINFO, "--json", b"\xff\xfe9"], LIMIT)
         self.assertEqual(PROBLEM, result.returncode)
         self.assertIsNone(json.loads(result.stdout)["opens"])
 
@@ -229,15 +231,14 @@ class Doctor(Case):
 
     def test_low_limit_of_files(self):
         command = 'ulimit -n 100; exec "$0" --doctor --json'
-        result = subprocess.run(["sh", "-c", command, VIPINFO], capture_output=True, text=True, timeout=30, check=False)
+        result = eventually.run(["sh", "-c", command, VIPINFO], LIMIT)
         found = self.finding(json.loads(result.stdout), "open files")
         self.assertEqual((PROBLEM, "problem"), (result.returncode, found["verdict"]))
         self.assertIn("ulimit -n", found["cure"])
 
     def test_one_processor(self):
         first = min(os.sched_getaffinity(0))
-        result = subprocess.run([VIPINFO, "--doctor", "--json"], capture_output=True, text=True, timeout=60, check=False,
-                                preexec_fn=lambda: os.sched_setaffinity(0, {first}))
+        result = eventually.run([VIPINFO, "--doctor", "--json"], LIMIT, preexec_fn=lambda: os.sched_setaffinity(0, {first}))
         self.assertEqual("note", self.finding(json.loads(result.stdout), "processors")["verdict"])
 
     def test_no_agent(self):

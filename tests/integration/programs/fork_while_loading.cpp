@@ -14,6 +14,8 @@
 #include <cstring>
 #include <thread>
 
+#include "../../eventually.hpp"
+
 namespace {
 
 constexpr unsigned kTimeout = 20;  // s, of the child
@@ -28,7 +30,7 @@ void hold_up_at(Place place) {
     int expected = place;
     if (!wanted.compare_exchange_strong(expected, nowhere)) return;
     reached = true;
-    std::this_thread::sleep_for(kHeldUp);
+    std::this_thread::sleep_for(kHeldUp);  // sleeps: the loading thread is held up; fork() may wait for its end
 }
 
 VIP_RETURN open_and_close() {
@@ -44,13 +46,11 @@ int fork_at(Place place) {
     std::thread opener([] {
         if (const VIP_RETURN code = open_and_close(); code != VIP_SUCCESS) std::printf("parent: %d\n", code);
     });
-    for (int tries = 0; !reached; ++tries) {
-        if (tries == 20'000) {
-            std::printf("FAILED: the library does not come by there\n");
-            std::fflush(stdout);
-            ::_exit(1);
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto has_come = [] { return reached.load(); };
+    if (const auto waited = viaduct::tests::eventually("the library comes by there", has_come); !waited) {
+        std::printf("FAILED: %s\n", waited.message.c_str());
+        std::fflush(stdout);
+        ::_exit(1);
     }
     const pid_t child = ::fork();
     if (child == 0) {

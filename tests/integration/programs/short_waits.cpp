@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
                 ++in_time;
             }
             ended = now(CLOCK_MONOTONIC);
-            if (pause.tv_nsec != 0) ::nanosleep(&pause, nullptr);
+            if (pause.tv_nsec != 0) ::nanosleep(&pause, nullptr);  // sleeps: the waits lie apart
         }
         if (in_time != 0 && used / in_time < least) {
             least = used / in_time;
