@@ -20,7 +20,7 @@ struct Group {
 
 void nap() {
     const timespec shortly{0, 100'000};
-    nanosleep(&shortly, nullptr);
+    nanosleep(&shortly, nullptr);  // sleeps: this rank is late
 }
 
 // How often each rank has entered, one cache line each.

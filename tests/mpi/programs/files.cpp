@@ -97,7 +97,7 @@ void modes() {
 void removed_by_each() {
     MPI_File fh = MPI_FILE_NULL;
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == size - 1) ::usleep(20'000);
+    if (rank == size - 1) ::usleep(20'000);  // sleeps: the last process is late
     ::unlink(name.c_str());
     EXPECT(MPI_File_open(MPI_COMM_WORLD, name.c_str(), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &fh) ==
            MPI_SUCCESS);

@@ -18,7 +18,7 @@ std::atomic<int> inside{0}, overlaps{0}, calls{0};
 void handler(MPI_Comm*, int*, ...) {
     ++calls;
     if (++inside != 1) ++overlaps;
-    ::usleep(1000);  // time for others to come
+    ::usleep(1000);  // sleeps: handlers of other threads would begin
     --inside;
 }
 

@@ -504,7 +504,7 @@ void first_accesses() {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
         for (int other = 1; other < size; other++)
             MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleeps: the threads ask for the lock
         MPI_Win_unlock(0, window.win);
     } else {
         MPI_Win_lock_all(0, window.win);

@@ -32,6 +32,7 @@ constexpr unsigned kLongest = 100;         // seconds until one that waits for e
 
 int rank;
 
+// sleeps: for its callers
 void pause_for(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 [[noreturn]] void die() {
@@ -87,7 +88,7 @@ void calls_after_a_death(MPI_Comm comm) {
     EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
     let_go(kVictim, comm);
     if (rank == kVictim) {
-        pause_for(100);
+        pause_for(100);  // sleeps: the others wait for this process first
         die();
     }
     EXPECT(receive_from(kVictim, 1, comm) == MPIX_ERR_PROC_FAILED);
@@ -129,7 +130,7 @@ void revocation(MPI_Comm comm) {
         MPI_Waitall(kMessages, sends.data(), MPI_STATUSES_IGNORE);
         return;
     }
-    if (rank == kLeft - 1) pause_for(500);
+    if (rank == kLeft - 1) pause_for(500);  // sleeps: this process is late
     EXPECT(receive_from(0, 9, comm) == MPIX_ERR_REVOKED);
 }
 

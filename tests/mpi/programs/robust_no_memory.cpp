@@ -8,6 +8,7 @@
 
 #include "check.hpp"
 #include "failing_new.hpp"
+#include "tests/eventually.hpp"
 #include "time_limit.hpp"
 
 namespace {
@@ -61,7 +62,7 @@ void revoke_behind_messages(int round, int* some_left) {
     } else {
         MPI_Request receive;
         MPI_Irecv(&data, 1, MPI_INT, 0, 0, revoked, &receive);
-        while (released->load() <= round) ::usleep(100);
+        EXPECT(viaduct::tests::eventually("rank 0 has sent", [&] { return released->load() > round; }).holds);
         int code = MPI_Wait(&receive, MPI_STATUS_IGNORE), error_class = MPI_SUCCESS;
         MPI_Error_class(code, &error_class);
         EXPECT(error_class == MPIX_ERR_REVOKED);

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/eventually.hpp"
 #include "tests/mpi/programs/check.hpp"
 
 namespace {
@@ -32,18 +33,21 @@ struct Shared {
 int rank;
 Shared* shared;
 
+// sleeps: for its callers
 void pause_for(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+constexpr std::chrono::minutes kNoLimit(10);  // of its own: the job has one
 
 template <typename Condition>
 void wait_until(Condition&& holds) {
-    while (!holds()) pause_for(1);
+    EXPECT(viaduct::tests::eventually("the step of another rank", holds, {.limit = kNoLimit}).holds);
 }
 
 // After so long that it waits in the call that it makes now.
 void die_soon() {
     shared->victim = ::getpid();
     std::thread([] {
-        pause_for(300);
+        pause_for(300);  // sleeps: the main thread reaches its call
         ::raise(SIGKILL);
     }).detach();
 }

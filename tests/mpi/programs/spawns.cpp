@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "tests/eventually.hpp"
 #include "tests/open_files.hpp"
 
 namespace {
@@ -171,19 +173,18 @@ void look_up(const char* service) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     char port[MPI_MAX_PORT_NAME];
-    for (int i = 0; i < 3000; i++) {
-        if (MPI_Lookup_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS) {
-            ::usleep(10'000);
-            continue;
-        }
-        MPI_Comm inter;
-        // The name that was published first, and taken back, may have been seen.
-        if (MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter) != MPI_SUCCESS) continue;
-        MPI_Barrier(inter);
-        MPI_Comm_disconnect(&inter);
-        return;
-    }
-    EXPECT(false);
+    MPI_Comm inter = MPI_COMM_NULL;
+    // The name that was published first, and taken back, may have been seen.
+    const auto connects = [&] {
+        return MPI_Lookup_name(service, MPI_INFO_NULL, port) == MPI_SUCCESS &&
+               MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter) == MPI_SUCCESS;
+    };
+    const bool connected =
+        viaduct::tests::eventually("the service has a port", connects, {.limit = std::chrono::seconds(30)}).holds;
+    EXPECT(connected);
+    if (!connected) return;
+    MPI_Barrier(inter);
+    MPI_Comm_disconnect(&inter);
 }
 
 }  // namespace
