@@ -6,11 +6,12 @@
 //
 // Each line of output is a word and a time of CLOCK_MONOTONIC in seconds: "open", "connected", "lost" (the
 // peer), "nic-died" (then the NIC is opened again), "done MESSAGES". STEADY_NIC names another NIC than acenic0.
-// Uses vipl.h and nothing else of Viaduct.
+// Uses vipl.h and nothing else of the product.
 #include <unistd.h>
 #include <vipl.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -19,11 +20,14 @@
 #include <ctime>
 #include <vector>
 
+#include "../eventually.hpp"
+
 namespace {
 
 constexpr uint32_t kLargest = 20'000, kReceives = 4;
 constexpr VIP_ULONG kTimeout = 10'000;  // ms
 constexpr useconds_t kPause = 1'000;
+constexpr std::chrono::milliseconds kErrorFollows{400};  // the end of the connection
 
 std::atomic<bool> stop{false}, nic_died{false};
 VIP_NIC_HANDLE nic;
@@ -178,15 +182,15 @@ bool talk(VIP_VI_HANDLE vi, uint64_t* number) {
         fill({d, data}, kLargest);
         if (VipPostRecv(vi, d, handle) != VIP_SUCCESS) return false;
         ++*number;
-        usleep(kPause);
+        usleep(kPause);  // sleeps: the pace of the messages
     }
     return true;
 }
 
-// The error is told a little later than the connection ends.
+// The error comes a little later than the end of the connection.
 bool has_nic_died() {
-    for (int i = 0; i < 200 && !nic_died.load(); ++i) usleep(2'000);
-    return nic_died.load();
+    const auto has_died = [] { return nic_died.load(); };
+    return viaduct::tests::eventually("the NIC's error", has_died, {.limit = kErrorFollows}).holds;
 }
 
 void reopen() {

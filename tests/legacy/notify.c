@@ -158,7 +158,7 @@ void server(void)
     }
     while (value(&received) < nclients * (messages + 1) ||
            value(&sent) < value(&answered) || value(&lost) < nclients)
-        usleep(10000);
+        usleep(10000);  /* sleeps: between two looks */
     add(&closing);
     if (VipDestroyCQ(cq) != VIP_ERROR_RESOURCE)
         die("a queue in use was destroyed");

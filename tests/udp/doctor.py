@@ -163,7 +163,7 @@ def keys(own, theirs, mode=0o600):
 
 
 def take_port(hosts):
-    program = "import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('10.77.0.2', 4792))\nprint('taken', flush=True)\ntime.sleep(600)"
+    program = "import signal, socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('10.77.0.2', 4792))\nprint('taken', flush=True)\nsignal.pause()"
     process = hosts.start(1, sys.executable, "-c", program)
     wait_for(process, "taken")
     return [process]

@@ -58,9 +58,10 @@ int main(int argc, char** argv) {
         std::thread answering;
         if (meanwhile) answering = std::thread([&] { answer(waiter, limit_ms); });
         if (!lose.empty()) {
-            std::this_thread::sleep_for(kLossLasts);
+            std::this_thread::sleep_for(kLossLasts);  // sleeps: the loss
             run(mend);
         } else {
+            // sleeps: the answer begins at another moment each time
             std::this_thread::sleep_for(std::chrono::milliseconds(i % 8 * 3));
         }
         meanwhile ? answering.join() : answer(waiter, limit_ms);

@@ -36,7 +36,7 @@ def wait_for_listener(port):
         with open("/proc/net/tcp", encoding="ascii") as f:
             if any(line.split()[1].endswith(":%04X" % port) and line.split()[3] == "0A" for line in f.readlines()[1:]):
                 return
-        time.sleep(0.01)
+        time.sleep(0.01)  # sleeps: between two looks
 
 
 def perftest(test, size, far):

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "tests/eventually.hpp"
 #include "tests/vm/two_ends.hpp"
 
 namespace {
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
     answer(waiter, 30'000);
     asking.join();
 
-    std::this_thread::sleep_for(kIdle);
+    std::this_thread::sleep_for(kIdle);  // sleeps: the connection is idle
     if (losses.load() != 0 || state_of(waiter) != VIP_STATE_CONNECTED ||
         state_of(asker) != VIP_STATE_CONNECTED) {
         std::printf("an idle connection does not last\n");
@@ -57,8 +58,7 @@ int main(int argc, char** argv) {
     }
     run(argv[5]);
     const Clock::time_point since = Clock::now();
-    while (losses.load() != 2 && Clock::now() - since < limit)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    (void)viaduct::tests::eventually("both ends see the loss", [&] { return losses.load() == 2; }, {.limit = limit});
     std::printf("%d of 2 ends have heard of it after %.1f s\n", losses.load(),
                 std::chrono::duration<double>(Clock::now() - since).count());
     if (losses.load() != 2 || state_of(waiter) != VIP_STATE_ERROR || state_of(asker) != VIP_STATE_ERROR)

@@ -47,7 +47,7 @@ def both_ends(server, client, cpus, **more):
     behind = subprocess.Popen(["taskset", "-c", str(cpus[1]), *server], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
     try:
         for attempt in range(20):
-            time.sleep(0.05 * (attempt + 1))
+            time.sleep(0.05 * (attempt + 1))  # sleeps: the server comes up; no sign is common to all servers
             try:
                 return output_of(["taskset", "-c", str(cpus[0]), *client], **more)
             except RuntimeError:

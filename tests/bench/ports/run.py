@@ -53,7 +53,7 @@ class Bench:
     def both(self, server, client, settle=0.3, **variables):
         """Starts the server on host 1, then the client on host 0; what the client says."""
         behind = self.hosts.start(1, "taskset", "-c", "1", *server, stdout=subprocess.DEVNULL, env={**self.hosts.environment(1), **variables})
-        time.sleep(settle)
+        time.sleep(settle)  # sleeps: the server comes up
         leader = self.hosts.start(0, "taskset", "-c", "0", *client, env={**self.hosts.environment(0), **variables})
         try:
             out, err = leader.communicate(timeout=SECONDS)

@@ -106,7 +106,7 @@ std::unique_ptr<Wire> open_tcp(const std::string& other, uint16_t port, bool lea
              ++tries) {
             if (tries == 500) give_up(std::string("TCP: ") + std::strerror(errno));
             ::close(fd);
-            ::usleep(10'000);
+            ::usleep(10'000);  // sleeps: the other end does not listen yet
             fd = new_socket(SOCK_STREAM);
         }
     } else {
