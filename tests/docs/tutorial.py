@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
+
 BLOCK = re.compile(r"(?:<!-- (?P<mark>[a-z, ]+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 
 
@@ -25,8 +28,7 @@ def fail(text):
 
 
 def run(command, folder, environment, seconds=120):
-    done = subprocess.run(["bash", "-eu", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=seconds, check=False)
+    done = eventually.run(["bash", "-eu", "-c", command], seconds, cwd=folder, env=environment, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         fail(f"status {done.returncode} of\n{command}\n{done.stdout}")
     return done.stdout

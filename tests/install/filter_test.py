@@ -18,7 +18,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import holds, run  # noqa: E402
 
 SKIPPED = 77
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
@@ -109,27 +111,28 @@ def main():
         os.execve(os.path.join(options.build, "sbin/vipkad"), ["vipkad", "--socket", path, "--linger-ms", "-1"], environment)
     server = None
     try:
-        end = time.monotonic() + 20
-        while not os.path.exists(path):
-            if os.waitpid(agent, os.WNOHANG) != (0, 0):
-                print("FAILED: vipkad does not live long enough to listen")
-                agent = None
-                return 1
-            if time.monotonic() > end:
-                print("FAILED: vipkad does not listen")
-                return 1
-            time.sleep(0.02)
+        ended = False
+
+        def listens_or_has_ended():
+            nonlocal ended
+            ended = os.waitpid(agent, os.WNOHANG) != (0, 0)
+            return ended or os.path.exists(path)
+        listens = holds(listens_or_has_ended, [agent])
+        if ended:
+            agent = None
+        if ended or not listens:
+            print("FAILED: vipkad %s" % ("does not live long enough to listen" if ended else "does not listen"))
+            return 1
         vipping = os.path.join(options.build, "bin/vipping")
         server = subprocess.Popen([vipping, "--server"], env=environment, stdout=subprocess.DEVNULL)
-        done = subprocess.run([vipping, "-q", "-c", "20", "-i", "0.01", "-w", "20000"], env=environment, timeout=60, check=False)
-        info = subprocess.run([os.path.join(options.build, "bin/vipinfo"), "--json"], env=environment, timeout=60, check=False,
-                              stdout=subprocess.DEVNULL)
+        done = run([vipping, "-q", "-c", "20", "-i", "0.01", "-w", "20000"], 60, env=environment)
+        info = run([os.path.join(options.build, "bin/vipinfo"), "--json"], 60, env=environment)
         if os.waitpid(agent, os.WNOHANG) != (0, 0):
             print("FAILED: vipkad has ended")
             agent = None
             return 1
         if done.returncode != 0 or info.returncode != 0:
-            print("FAILED: vipping ended with %d, vipinfo with %d" % (done.returncode, info.returncode))
+            print("FAILED: vipping ended with %d, vipinfo with %d\n%s%s" % (done.returncode, info.returncode, done.stderr, info.stderr))
             return 1
         os.kill(agent, signal.SIGTERM)
         _, status = os.waitpid(agent, 0)

@@ -5,10 +5,10 @@ Usage: page.py PROGRAM PAGE [--write]"""
 
 import os
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import run  # noqa: E402
 from report.rows import report  # noqa: E402
 
 HEAD = "| Mistake | What is said | Cure |\n| --- | --- | --- |\n"
@@ -25,7 +25,7 @@ def plain(text):
 
 
 def rows(program):
-    found = subprocess.run([program, "--table"], capture_output=True, text=True, timeout=100, check=False)
+    found = run([program, "--table"], 100)
     for line in found.stdout.splitlines():
         name, mistake, text = line.split("\t")
         parts = [plain(end) for end in text.split(" || ")]

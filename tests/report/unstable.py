@@ -204,7 +204,7 @@ class Half(Way):
                     for pid in read(os.path.join(self.folder, "cgroup.procs")).split():
                         with contextlib.suppress(OSError):
                             write(os.path.join(self.home, "cgroup.procs"), pid)
-                time.sleep(0.02)
+                time.sleep(0.02)  # sleeps: between two attempts
         if self.enabled_in is not None:
             with contextlib.suppress(OSError):
                 write(os.path.join(self.enabled_in, "cgroup.subtree_control"), "-cpu")
@@ -251,7 +251,7 @@ def end_descendants(spared):
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL if passed > LEAVING else signal.SIGTERM)
-        time.sleep(0.02)
+        time.sleep(0.02)  # sleeps: between two looks
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0] != 0:
             pass

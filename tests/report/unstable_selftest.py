@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import eventually  # noqa: E402
 
 UNSTABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unstable.py")
 CTEST = sys.argv.pop(1)
@@ -95,10 +97,7 @@ class Unstable(unittest.TestCase):
         return process.returncode, said.splitlines()
 
     def until(self, condition):
-        begun = time.monotonic()
-        while not condition():
-            self.assertLess(time.monotonic() - begun, LIMIT)
-            time.sleep(0.02)
+        eventually("the condition of the caller", condition, limit=LIMIT)
 
     def process_of_the_sleeper(self):
         self.until(lambda: text_of(os.path.join(self.folder, "begun")))

@@ -9,6 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from eventually import run  # noqa: E402
+
 try:
     import jsonschema
 except ImportError:
@@ -46,8 +49,7 @@ class Server:
 
 
 def output(tool, *arguments):
-    done = subprocess.run(command(tool, *arguments), capture_output=True, text=True, timeout=SECONDS, check=False,
-                          env=ENVIRONMENT)
+    done = run(command(tool, *arguments), SECONDS, env=ENVIRONMENT)
     return json.loads(done.stdout)
 
 
@@ -66,7 +68,7 @@ def outputs():
         yield "vipping-doctor", output("vipinfo", "--doctor", "--json", "localhost")
     with tempfile.TemporaryDirectory() as folder:
         capture = os.path.join(folder, "frames.pcap")
-        subprocess.run([WIRE_CAPTURE, capture, os.path.join(folder, "list")], check=True, timeout=SECONDS)
+        run([WIRE_CAPTURE, capture, os.path.join(folder, "list")], SECONDS, check=True)
         whole = output("vipcap", "--json", "-r", capture)
         assert len(whole["frames"]) > 100 and whole["connections"], "the capture is empty"
         yield "vipcap", whole

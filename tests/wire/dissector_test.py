@@ -7,11 +7,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
-import packets
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import packets  # noqa: E402
+from eventually import run  # noqa: E402
 
 SKIPPED = 77
 KINDS = {1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19, 20, 32, 33, 34, 35, 36, 37}
@@ -68,7 +69,7 @@ def main():
     program, lua = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         capture, listing = os.path.join(folder, "frames.pcap"), os.path.join(folder, "frames.txt")
-        subprocess.run([program, capture, listing], check=True, timeout=30)
+        run([program, capture, listing], 30, check=True)
         plain(lua, capture, listing)
         many(lua, capture, os.path.join(folder, "made.pcap"))
     return 0

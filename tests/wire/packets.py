@@ -2,11 +2,14 @@
 """Packets with frames in them as networks carry them beside the plain ones of wire_capture: trains that the kernel took in one piece, at
 ports that the kernel chose, damaged, with something behind them; and packets of other programs, which hold none. And what tshark shows of
 a capture."""
+import os
 import random
 import struct
-import subprocess
 import sys
 import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import eventually  # noqa: E402
 
 PORT, TYPE, HEADER, VERSION_ANSWER = 4792, 0x88B5, 40, 72
 MOST = 60000
@@ -138,7 +141,7 @@ def write(path, packets):
 def shown(lua, capture):
     """For each packet in tshark: time, protocol, what it says of each frame, and the fields of each frame by name."""
     def run(*form):
-        done = subprocess.run(["tshark", "-n", "-X", "lua_script:" + lua, "-r", capture, *form], capture_output=True, timeout=60, check=False)
+        done = eventually.run(["tshark", "-n", "-X", "lua_script:" + lua, "-r", capture, *form], 60, text=False)
         said = done.stderr.decode()
         if done.returncode != 0 or "lua" in said.lower():
             sys.exit("tshark has failed, or the dissector: " + said)
