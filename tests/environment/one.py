@@ -148,7 +148,7 @@ TIMEOUT_MS = 8000  # timeout of a call of the ends
 
 def environment_of(row, tools, folder):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "CMPI_", "ENVIRONMENT_"))}
-    kept.update(VIADUCT_AGENT=tools.agent_name(row), VIADUCT_LOG="warn", VIADUCT_AGENT_LINGER_MS="500",
+    kept.update(surroundings.KEPT, VIADUCT_AGENT=tools.agent_name(row), VIADUCT_LOG="warn", VIADUCT_AGENT_LINGER_MS="500",
                 ENVIRONMENT_TIMEOUT_MS=str(TIMEOUT_MS), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
     if row.action.startswith("mpi:"):
         kept["CMPI_PROTOCOL"] = row.action.partition(":")[2]
@@ -175,10 +175,12 @@ def missing(row, tools):
                               stderr=subprocess.DEVNULL)
         if look.returncode != 0:
             return f"another user cannot reach {tools.actions}"
+    if "no-shm" in words and surroundings.CHECKOUT.startswith("/dev/"):
+        return "the checkout lies in /dev, which this row hides"
     for word in words:
         if word in surroundings.NAMESPACES or word in surroundings.MOUNTS:
             test = subprocess.run([*surroundings.prefix((word,), tools.within), "true"], check=False, capture_output=True,
-                                  env=dict(os.environ, ROW=tools.folder(row)))
+                                  env=dict(os.environ, **surroundings.KEPT, ROW=tools.folder(row)))
             if test.returncode != 0:
                 return f"cannot make {word}: {test.stderr.decode(errors='replace').strip()}"
     return ""
@@ -272,8 +274,8 @@ def judge(row, processes):
 
 def judge_tool(row, process):
     code = process.process.returncode
-    if code < 0 or code > 3:
-        return "BAD", f"{row.action} ended with {code}: {tail(process.text, '')}"
+    if code != row.status:
+        return "BAD", f"{row.action} ended with {code} instead of {row.status}: {tail(process.text, '')}"
     if not re.search(row.says or r"(?m)^ok", process.text):
         return "BAD", f"{row.action} does not say {row.says!r}: {tail(process.text, '')}"
     return "GOOD", ""

@@ -48,6 +48,7 @@ class Row:
     cgroup: tuple = ()       # (controller, limit): made for the row, joined by the word "cgroup"
     own_network: bool = False
     says: str = ""           # what the output of a tool must contain
+    status: int = 0          # with which a tool must end
     seconds: float = 25.0    # of running time, then the row has hung
 
     @property

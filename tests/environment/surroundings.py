@@ -8,19 +8,35 @@ import subprocess
 
 from eventually import holds
 
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+KEPT = {"CHECKOUT": CHECKOUT}  # for HIDE
+
+# hide FOLDER OPTIONS [ro]: an empty file system in place of the folder. Where the checkout or the folder of the row lies there, it stays at
+# its path.
+HIDE = '''hide() {
+    k=$ROW/hidden
+    mkdir -p "$k"
+    mount -t tmpfs -o "$2" none "$k"
+    for kept in "$CHECKOUT" "$ROW"; do
+        case "$kept" in "$1"/*) mkdir -p "$k${kept#"$1"}"; mount --bind "$kept" "$k${kept#"$1"}";; esac
+    done
+    if [ "$3" ]; then mount -o "remount,bind,$3" "$k"; fi
+    mount -n --move "$k" "$1"  # -n: the table of mount lies in /run
+}; '''
+
 # Words that are scripts, run in a mount namespace in front of the program. ROW is the folder of the row.
 MOUNTS = {
     # The row's folder stays writable where it lies below /tmp, with the build.
     "tmp-readonly": 'mount --bind "$ROW" "$ROW"; mount --rbind /tmp /tmp; mount -o remount,bind,ro /tmp',
-    "shm-readonly": "mount -t tmpfs -o ro none /dev/shm",
-    "shm-tiny": "mount -t tmpfs -o size=4k none /dev/shm",
-    "shm-noexec": "mount -t tmpfs -o noexec,nosuid,nodev none /dev/shm",
+    "shm-readonly": HIDE + "hide /dev/shm rw ro",
+    "shm-tiny": HIDE + "hide /dev/shm size=4k",
+    "shm-noexec": HIDE + "hide /dev/shm noexec,nosuid,nodev",
     "no-shm": 'k=$ROW/dev; mkdir -p "$k"; mount -t tmpfs none "$k"; for n in null zero full random urandom; do : >"$k/$n"; '
               'mount --bind /dev/$n "$k/$n"; done; mount --move "$k" /dev',
     "no-proc": "mount -t tmpfs -o ro none /proc",
     "no-sys": "mount -t tmpfs -o ro none /sys",
-    "no-run": "mount -t tmpfs -o ro none /run",
-    "no-etc": "mount -t tmpfs -o ro none /etc",
+    "no-run": HIDE + "hide /run rw ro",
+    "no-etc": HIDE + "hide /etc rw ro",
     "root-readonly": 'mount --bind "$ROW" "$ROW"; mount -o remount,bind,ro /',
     "proc-hidden": "mount -t proc -o hidepid=2 none /proc",
 }

@@ -6,9 +6,9 @@ told = works_or(reason=r"(?i)agent|vipkad")
 ROWS = [Row("agents", mood, action, told, agent=mood, seconds=40)
         for mood in ("deaf", "full", "silent", "foreign", "closes", "rubbish", "newer", "older", "late", "welcomes")
         for action in ("open", "pingpong")]
-ROWS += [Row("agents", f"doctor-{mood}", "tool:vipinfo --doctor", WORKS, agent=mood, says=says, seconds=40)
-         for mood, says in (("foreign", r"(?i)another user|4242"), ("silent", r"(?i)agent"), ("newer", r"(?i)version"),
-                            ("closes", r"(?i)agent"), ("full", r"(?i)agent"))]
+ROWS += [Row("agents", f"doctor-{mood}", "tool:vipinfo --doctor", WORKS, agent=mood, says=says, status=status, seconds=40)
+         for mood, says, status in (("foreign", r"(?i)another user|4242", 0), ("silent", r"(?i)agent", 1), ("newer", r"(?i)version", 1),
+                            ("closes", r"(?i)agent", 1), ("full", r"(?i)agent", 1))]
 ROWS += [Row("agents", f"{moment}-while-connected", action, WORKS, agent=(), client_moment=moment)
          for moment in ("kill-agent", "stop-agent") for action in ("pingpong", "rdma", "long")]
 ROWS += [Row("agents", f"{moment}-then-death", "killed", WORKS, agent=(), client_moment=moment) for moment in ("kill-agent", "stop-agent")]
