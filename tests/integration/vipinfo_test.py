@@ -125,7 +125,7 @@ class Json(Case):
         self.assertIn(NOWHERE, json.loads(result.stdout)["agent"]["error"])
 
     def test_with_names_that_are_no_text(self):
-        result = eventually.run([VIPINFO, "--json", b"\xff\xfe9"], LIMIT)
+        result = eventually.run([VIPINFO, "--json", b"\xff\xfe9"], LIMIT, text=False)
         self.assertEqual(PROBLEM, result.returncode)
         self.assertIsNone(json.loads(result.stdout)["opens"])
 
