@@ -58,6 +58,8 @@ int play_link(const Arguments& arguments) {
         expect_failed(pair.server, two);
     }
     require(run("ip link set port up"), "ip link set up");
+    // sleeps: the agent looks at the interfaces a while after each change; it reports none that lasted for less
+    std::this_thread::sleep_for(Millis(100));
     conformance::Pair again;  // what is opened afterwards works
     again.server.receive(64);
     again.client.send(again.client.buffer(64), 64);
