@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,8 +16,10 @@
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -42,24 +45,34 @@ struct SystemReaders {
         ::clock_gettime(CLOCK_MONOTONIC, &t);
         return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
     }
-    // Time that the threads of the process and of its children have waited in a run queue, together; none if the kernel
-    // does not say.
+    // Time that the threads of the process and of all processes below it have waited in a run queue, together; none if
+    // the kernel does not say.
     std::optional<int64_t> queued_ns(pid_t pid) const {
-        const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-        DIR* folder = ::opendir(tasks.c_str());
-        if (folder == nullptr) return std::nullopt;
         std::optional<int64_t> sum;
-        while (const dirent* entry = ::readdir(folder)) {
-            if (entry->d_name[0] == '.') continue;
-            long long ran = 0, queued = 0;
-            if (scan(tasks + "/" + entry->d_name + "/schedstat", "%lld %lld", &ran, &queued) == 2)
-                sum = sum.value_or(0) + queued;
-            std::ifstream children(tasks + "/" + entry->d_name + "/children");
-            for (pid_t child = 0; children >> child;)
-                if (const auto of_child = queued_ns(child)) sum = sum.value_or(0) + *of_child;
+        for (const pid_t member : family(pid)) {
+            const std::string tasks = "/proc/" + std::to_string(member) + "/task";
+            for (const pid_t thread : numbers_in(tasks)) {
+                long long ran = 0, queued = 0, times = 0;  // all three are 0 where the kernel counts none
+                if (scan(tasks + "/" + std::to_string(thread) + "/schedstat", "%lld %lld %lld", &ran, &queued,
+                         &times) == 3 &&
+                    times > 0)
+                    sum = sum.value_or(0) + queued;
+            }
         }
-        ::closedir(folder);
         return sum;
+    }
+    // A process and all processes below it, by the parent numbers of all processes. Not every kernel has the file
+    // `children` of a thread.
+    static std::vector<pid_t> family(pid_t pid) {
+        std::vector<pid_t> members{pid};
+        if (pid == ::getpid() && !has_children()) return members;
+        std::multimap<pid_t, pid_t> children;
+        for (const pid_t any : numbers_in("/proc")) children.emplace(parent_of(any), any);
+        for (size_t i = 0; i < members.size(); ++i) {
+            const auto [begin, end] = children.equal_range(members[i]);
+            for (auto child = begin; child != end; ++child) members.push_back(child->second);
+        }
+        return members;
     }
     // Time in which some task of the system had no processor; none if the kernel does not say.
     std::optional<int64_t> stalled_ns() const {
@@ -77,6 +90,29 @@ struct SystemReaders {
     }
 
 private:
+    static bool has_children() {
+        siginfo_t info;
+        return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
+    }
+    // 0 where there is none.
+    static pid_t parent_of(pid_t pid) {
+        std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+        std::string text;
+        std::getline(file, text, '\0');  // the name of a program stands in brackets and may contain any character
+        const size_t name_end = text.rfind(')');
+        pid_t parent = 0;
+        return name_end != std::string::npos && std::sscanf(text.c_str() + name_end, ") %*c %d", &parent) == 1 ? parent
+                                                                                                               : 0;
+    }
+    static std::vector<pid_t> numbers_in(const std::string& path) {
+        std::vector<pid_t> found;
+        DIR* folder = ::opendir(path.c_str());
+        if (folder == nullptr) return found;
+        while (const dirent* entry = ::readdir(folder))
+            if (const pid_t number = std::atoi(entry->d_name); number > 0) found.push_back(number);
+        ::closedir(folder);
+        return found;
+    }
     template <typename... To>
     static int scan(const std::string& path, const char* format, To*... to) {
         std::FILE* file = std::fopen(path.c_str(), "re");
@@ -156,10 +192,12 @@ struct WaitFor {
 // Any thread may call it; the condition runs in the caller's thread and may do work (poll a queue, call waitpid).
 template <typename Condition, typename Readers = SystemReaders>
 Waited eventually(const std::string& what, Condition condition, const WaitFor& wait = {}, Readers readers = {}) {
+    if (condition()) return {true, {}};
     RunningTime<Readers> time(wait.pids, readers);
     const int64_t limit = wait.limit.count();
     int64_t next_look = limit;  // wall time at which the limit can have passed
     for (int turn = 0;; ++turn) {
+        readers.pause(turn);
         if (condition()) return {true, {}};
         const int64_t wall = time.wall_ns();
         if (wall >= next_look) {
@@ -172,7 +210,6 @@ Waited eventually(const std::string& what, Condition condition, const WaitFor& w
             }
             next_look = std::min(wall + (limit - running), kHardEnd * limit);
         }
-        readers.pause(turn);
     }
 }
 

@@ -3,7 +3,12 @@
 #include "tests/eventually.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -44,7 +49,8 @@ struct Eventually : testing::Test {
     // Wall time after which the wait for a condition that never holds ends.
     std::chrono::milliseconds gives_up_after(std::vector<pid_t> pids = {}) {
         const int64_t begun = machine->wall;
-        waited = eventually("rain", [] { return false; }, {std::move(pids), 10s}, FakeReaders{machine});
+        waited = eventually(
+            "rain", [] { return false; }, {std::move(pids), 10s}, FakeReaders{machine});
         EXPECT_FALSE(waited);
         return std::chrono::milliseconds((machine->wall - begun) / kMs);
     }
@@ -53,7 +59,8 @@ struct Eventually : testing::Test {
 };
 
 TEST_F(Eventually, EndsAtOnceWhenTheConditionHolds) {
-    EXPECT_TRUE(eventually("nothing", [] { return true; }, {}, FakeReaders{machine}));
+    EXPECT_TRUE(eventually(
+        "nothing", [] { return true; }, {}, FakeReaders{machine}));
     EXPECT_EQ(machine->pauses, 0);
 }
 
@@ -127,12 +134,66 @@ TEST_F(Eventually, ChecksOnceMoreAtTheEnd) {
     EXPECT_TRUE(eventually("the end", condition, {{}, 10s}, FakeReaders{machine}));
 }
 
+// Whether the kernel counts the time of threads in run queues.
+bool kernel_counts_queues() {
+    std::ifstream file("/proc/self/schedstat");
+    long long ran = 0, queued = 0, times = 0;
+    return file >> ran >> queued >> times && times > 0;
+}
+
 TEST(SystemReaders, ReadThisProcessAndNoProcessThatIsNotThere) {
     const SystemReaders readers;
     EXPECT_GT(readers.wall_ns(), 0);
-    EXPECT_EQ(readers.queued_ns(::getpid()).has_value(), ::access("/proc/self/schedstat", R_OK) == 0);
+    EXPECT_EQ(readers.queued_ns(::getpid()).has_value(), kernel_counts_queues());
     EXPECT_EQ(readers.stalled_ns().has_value(), std::ifstream("/proc/pressure/cpu").get() != EOF);
     EXPECT_FALSE(readers.queued_ns(0x7FFF'FFFF));
+}
+
+TEST(SystemReaders, AFamilyIsAProcessAndAllBelowIt) {
+    int told[2], gate[2];
+    ASSERT_EQ(::pipe(told) + ::pipe(gate), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(gate[1]);
+        ::prctl(PR_SET_NAME, ") 1 (x");
+        const pid_t grandchild = ::fork();
+        if (grandchild != 0) (void)!::write(told[1], &grandchild, sizeof grandchild);
+        char end = 0;
+        (void)!::read(gate[0], &end, 1);
+        ::_exit(0);
+    }
+    pid_t grandchild = 0;
+    ASSERT_EQ(::read(told[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
+    const std::vector<pid_t> own = SystemReaders::family(::getpid());
+    for (const pid_t member : {::getpid(), child, grandchild}) EXPECT_EQ(std::count(own.begin(), own.end(), member), 1);
+    EXPECT_EQ(SystemReaders::family(child), (std::vector{child, grandchild}));
+    EXPECT_EQ(SystemReaders::family(grandchild), std::vector{grandchild});
+    for (const int fd : {told[0], told[1], gate[0], gate[1]}) ::close(fd);
+    ::waitpid(child, nullptr, 0);
+}
+
+// Of two processes on one processor, one is in the run queue at any time. Their parent sleeps.
+TEST(SystemReaders, CountTheQueuesOfChildren) {
+    if (!kernel_counts_queues()) GTEST_SKIP() << "this kernel does not count the time in run queues";
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(::sched_getcpu(), &one);
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+        ::sched_setaffinity(0, sizeof one, &one);
+        for (int child = 0; child < 2; ++child) {
+            if (::fork() != 0) continue;
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (volatile bool ever = true; ever;) {
+            }
+        }
+        for (;;) ::pause();
+    }
+    RunningTime time({parent});
+    const auto waits = [&] { return time.wall_ns() - time.running_ns() > 50 * kMs; };
+    EXPECT_TRUE(eventually("the children of the process have waited for the processor", waits));
+    ::kill(parent, SIGKILL);
+    ::waitpid(parent, nullptr, 0);
 }
 
 }  // namespace
