@@ -139,7 +139,7 @@ public:
     }
     int64_t wall_ns() const { return readers_.wall_ns() - begun_; }
     // Never more than wall_ns(). Without the figure of one of the processes, the stall of the whole system counts.
-    int64_t running_ns() {
+    int64_t running_ns() const {
         const int64_t wall = wall_ns();
         return wall - std::clamp(all_known_ ? queued_ns() : stalled_ns(), int64_t{0}, wall);
     }
@@ -150,7 +150,7 @@ private:
         int64_t at_begin, grown;
     };
     // Threads that ended take their figures with them, so that the largest sum seen counts.
-    int64_t queued_ns() {
+    int64_t queued_ns() const {
         int64_t sum = 0;
         for (Process& process : processes_) {
             if (const auto queued = readers_.queued_ns(process.pid))
@@ -168,14 +168,14 @@ private:
     int64_t begun_ = 0;
     std::optional<int64_t> stalled_;
     bool all_known_ = true;
-    std::vector<Process> processes_;
+    mutable std::vector<Process> processes_;
 };
 
 // Result of a wait. EXPECT_TRUE(eventually(...)) prints the message; a program without GoogleTest prints it itself.
 struct Waited {
     bool holds = false;
     std::string message;
-    explicit operator bool() const { return holds; }
+    operator bool() const { return holds; }  // NOLINT(google-explicit-constructor): as conditions are
     template <std::same_as<testing::AssertionResult> Result>
     operator Result() const {  // NOLINT(google-explicit-constructor): EXPECT_TRUE converts
         return Result(holds) << message;
