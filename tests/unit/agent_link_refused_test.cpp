@@ -11,7 +11,8 @@
 
 #include "agent_link_testing.hpp"
 #include "core/agent/link_state.hpp"
-#include "tests/slowness.hpp"
+#include "tests/eventually.hpp"
+#include "thread_sleeps.hpp"
 
 namespace viaduct {
 namespace {
@@ -31,20 +32,27 @@ public:
         ::umask(0);
         if (::bind(fd, reinterpret_cast<sockaddr*>(&a), n) != 0) ::_exit(2);
         if (type == SOCK_SEQPACKET && ::listen(fd, 8) != 0) ::_exit(3);
-        nap_ms(30'000);
-        ::_exit(0);
+        for (;;) ::pause();
     }
     ~Impostor() {
         ::kill(pid_, SIGKILL);
         ::waitpid(pid_, nullptr, 0);
     }
     bool there(const std::string& address) const {
-        return eventually([&] { return connect_to(address).valid(); });
+        return eventually("the impostor listens", [&] { return connect_to(address).valid(); }).holds;
     }
 
 private:
     pid_t pid_ = -1;
 };
+
+// Whether a socket of the system has that name.
+bool is_bound(const std::string& name) {
+    std::ifstream sockets("/proc/net/unix");
+    for (std::string line; std::getline(sockets, line);)
+        if (line.ends_with(" " + name)) return true;
+    return false;
+}
 
 TEST(AgentLinkTest, RefusesAPathOfAnotherUserAndSaysWhy) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
@@ -66,13 +74,13 @@ TEST(AgentLinkTest, ANameHeldByAnotherUserKeepsNoClientOut) {
     Place place;
     const Impostor impostor(place.address);
     ASSERT_TRUE(impostor.there(place.address));
-    const Impostor starting(place.address + ".starting", SOCK_DGRAM);
-    nap_ms(50);
+    const std::string starting_name = place.address + ".starting";
+    const Impostor starting(starting_name, SOCK_DGRAM);
+    ASSERT_TRUE(eventually("the name of the starting one is taken", [&] { return is_bound(starting_name); }));
     AgentLink first, second;
-    const int64_t begun = now_ns();
+    tests::RunningTime time(kAnyProcess);
     ASSERT_EQ(first.connect(), Status::ok) << first.last_error();
-    const int64_t took = now_ns() - begun;
-    EXPECT_LT(took, tests::slowed(4000 * kMs, took));
+    EXPECT_LT(time.running_ns(), 4000 * kMs);
     ASSERT_EQ(second.connect(), Status::ok) << second.last_error();
     EXPECT_EQ(first.welcome().agent_pid, second.welcome().agent_pid);
     Mail answer;
@@ -126,10 +134,10 @@ Status give_up(AgentLink& link, int64_t ms, int most_turns) {
     Status answer = Status::timeout;
     for (int turn = 0; turn < most_turns && answer == Status::timeout; ++turn) {
         const Deadline deadline = ms < 0 ? kNever : in_ms(ms);
-        const int64_t limit = limit_of(deadline), begun = now_ns();
+        const int64_t limit = limit_of(deadline);
+        tests::RunningTime time;
         answer = link.connect(deadline);
-        const int64_t took = now_ns() - begun;
-        EXPECT_LT(took, tests::slowed(limit, took)) << ms;
+        EXPECT_LT(time.running_ns(), limit) << ms;
     }
     return answer;
 }
@@ -152,22 +160,23 @@ TEST(AgentLinkTest, AThreadThatWaitsForAnothersConnectingKeepsItsOwnDeadline) {
     FakeServer silent(place.address, [](int) {});
     silent.keep = true;
     AgentLink link;
-    std::thread waiting([&link] { EXPECT_EQ(link.connect(), Status::timeout); });
-    nap_ms(100);
+    tests::SleepMark connects;
+    std::thread waiting([&] {
+        connects.set();
+        EXPECT_EQ(link.connect(), Status::timeout);
+    });
+    EXPECT_TRUE(eventually("the other thread waits for the agent", [&] { return connects.has_slept(); }));
     uint32_t ticket = 0;
     Mail answer;
-    int64_t begun = now_ns();
+    tests::RunningTime of_start;
     EXPECT_EQ(link.start(wait_request(1, "d"), &ticket, in_ms(600)), Status::timeout);
-    int64_t took = now_ns() - begun;
-    EXPECT_LT(took, tests::slowed(kInTimeNs, took));
-    begun = now_ns();
+    EXPECT_LT(of_start.running_ns(), kInTimeNs);
+    tests::RunningTime of_call;
     EXPECT_EQ(link.call(wait_request(1, "d"), &answer, in_ms(600)), Status::timeout);
-    took = now_ns() - begun;
-    EXPECT_LT(took, tests::slowed(kInTimeNs, took));
-    begun = now_ns();
+    EXPECT_LT(of_call.running_ns(), kInTimeNs);
+    tests::RunningTime of_poll;
     EXPECT_EQ(link.start(wait_request(1, "d"), &ticket, kOnlyConnected), Status::broken);
-    took = now_ns() - begun;
-    EXPECT_LT(took, tests::slowed(400 * kMs, took)) << "looks for no agent";
+    EXPECT_LT(of_poll.running_ns(), 400 * kMs) << "looks for no agent";
     waiting.join();
 }
 
@@ -191,13 +200,13 @@ TEST(AgentLinkTest, WhatAnAgentAnsweredBeforeItEndedIsRead) {
     std::atomic<bool> both_are_sent = false;
     const FakeServer answers_one(place.address, [&](int client) {
         const auto take = [client](Mail* m) {
-            return eventually([&] { return receive_mail(client, m) == Status::ok; });
+            return eventually("a request comes", [&] { return receive_mail(client, m) == Status::ok; }).holds;
         };
         Mail mail;
         kagent::Welcome w;
         w.version = kagent::kVersionMax;
         if (!take(&mail) || send_mail(client, Mail::of(Type::kWelcome, w, mail.header.ticket)) != Status::ok) return;
-        if (!take(&mail) || !eventually([&] { return both_are_sent.load(); })) return;
+        if (!take(&mail) || !eventually("both requests are sent", [&] { return both_are_sent.load(); })) return;
         (void)send_mail(client, Mail(Type::kDone, mail.header.ticket));
     });  // and closes with the other one unread
     AgentLink link;
@@ -206,7 +215,8 @@ TEST(AgentLinkTest, WhatAnAgentAnsweredBeforeItEndedIsRead) {
     ASSERT_EQ(link.start(wait_request(1, "b"), &second), Status::ok) << link.last_error();
     pollfd end{link.socket(), 0, 0};
     both_are_sent = true;
-    ASSERT_TRUE(eventually([&] { return ::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0; }));
+    const auto has_ended = [&] { return ::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0; };
+    ASSERT_TRUE(eventually("the agent's end is closed", has_ended));
     Mail answer;
     uint32_t third = 0;
     EXPECT_EQ(link.start(wait_request(1, "c"), &third, kOnlyConnected), Status::broken);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +19,7 @@
 #include "core/agent/link.hpp"
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
-#include "tests/slowness.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::agent_testing {
 
@@ -31,10 +30,14 @@ inline void nap_ms(int64_t ms) {
     ::nanosleep(&t, nullptr);
 }
 
-// Repeats until true or the time is over, which is longer on a busy machine; the result says which.
+// Which processes such a test waits for is unknown: the agent that the library starts is no child of the test. There is
+// no process 0, so that the stall of the whole system counts.
+inline const std::vector<pid_t> kAnyProcess{0};
+
 template <class F>
-bool eventually(F condition, int64_t ms = 5000) {
-    return tests::within(std::chrono::milliseconds(ms), condition, std::chrono::milliseconds(2));
+tests::Waited eventually(const std::string& what, F condition,
+                         std::chrono::nanoseconds limit = tests::kEventuallyLimit) {
+    return tests::eventually(what, condition, {kAnyProcess, limit});
 }
 
 inline socklen_t fill(const std::string& text, sockaddr_un* a) {
@@ -141,7 +144,8 @@ public:
             ::execv(VIADUCT_TEST_VIPKAD, arguments.data());
             ::_exit(126);
         }
-        up = eventually([&] { return connect_to(address).valid() || (status = wait_now()) != -1; });
+        const auto is_up = [&] { return connect_to(address).valid() || (status = wait_now()) != -1; };
+        up = eventually("vipkad listens at " + address, is_up).holds;
     }
     ~Daemon() { end(SIGKILL); }
     // Exit status when it has ended by itself, -1 otherwise.
@@ -152,8 +156,8 @@ public:
         pid = -1;
         return status = s;
     }
-    bool ended_within(int64_t ms) {
-        return eventually([&] { return pid <= 0 || wait_now() != -1; }, ms);
+    tests::Waited ends() {
+        return eventually("vipkad ends", [&] { return pid <= 0 || wait_now() != -1; });
     }
     void end(int signal) {
         if (pid <= 0) return;

@@ -8,7 +8,7 @@
 #include "agent_testing.hpp"
 #include "core/shm/foreign_files.hpp"
 #include "lingering_socket.hpp"
-#include "tests/slowness.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct {
 namespace {
@@ -16,6 +16,8 @@ namespace {
 using namespace agent_testing;
 
 constexpr int kTenMinutes = 600;
+// Forty files that hang, closed by two threads: each may take a second.
+constexpr std::chrono::seconds kLongEnough{20};
 
 Fd memory(off_t bytes) {
     Fd fd(::memfd_create("closers-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -50,17 +52,14 @@ TEST(Closers, LingeringSocketsKeepNeitherTheirThreadsNorEachOther) {
     Closers closers;
     std::vector<Fd> far_ends(40), files;
     for (Fd& far : far_ends) files.push_back(lingering_socket(&far, kTenMinutes));
-    const int64_t begin = now_ns();
+    tests::RunningTime time;
     closers.close(1000, std::move(files));
-    const int64_t took = now_ns() - begin;
-    EXPECT_LT(took, tests::slowed(5'000 * kMs, took));
+    EXPECT_LT(time.running_ns(), 5'000 * kMs);
     EXPECT_LE(closers.threads(), Closers::kThreads);
-    EXPECT_TRUE(eventually(
-        [&] {
-            closers.look(now_ns());
-            return closers.waiting(1000) == 0 && closers.threads() == 0;
-        },
-        20'000))
+    EXPECT_TRUE(eventually("all are closed", [&] {
+        closers.look(now_ns());
+        return closers.waiting(1000) == 0 && closers.threads() == 0;
+    }, kLongEnough))
         << closers.waiting(1000);
     EXPECT_FALSE(closers.busy());
 }
@@ -79,16 +78,13 @@ TEST(Closers, ASocketWithoutFilesIsClosedHereAndOneWithFilesElsewhere) {
     put_into(his, lingering_socket(&far_end, kTenMinutes));
     EXPECT_TRUE(brings_files(mine.get()));
     EXPECT_TRUE(brings_files(mine.get())) << "looking takes nothing";
-    const int64_t begin = now_ns();
+    tests::RunningTime time;
     closers.close_socket(1000, std::move(mine));
-    const int64_t took = now_ns() - begin;
-    EXPECT_LT(took, tests::slowed(5'000 * kMs, took));
-    EXPECT_TRUE(eventually(
-        [&] {
-            closers.look(now_ns());
-            return !closers.busy();
-        },
-        20'000));
+    EXPECT_LT(time.running_ns(), 5'000 * kMs);
+    EXPECT_TRUE(eventually("all are closed", [&] {
+        closers.look(now_ns());
+        return !closers.busy();
+    }, kLongEnough));
 }
 
 // A socket in a socket, as the kernel lets them be sent, and a message of no bytes that carries it.
@@ -113,16 +109,13 @@ TEST(Closers, SocketsInSocketsAreEmptiedToo) {
     }
     inner.reset();
     inner_far.reset();
-    const int64_t begin = now_ns();
+    tests::RunningTime time;
     closers.close_socket(1000, std::move(outer));
-    const int64_t took = now_ns() - begin;
-    EXPECT_LT(took, tests::slowed(5'000 * kMs, took)) << "it was not taken for an empty one";
-    EXPECT_TRUE(eventually(
-        [&] {
-            closers.look(now_ns());
-            return !closers.busy();
-        },
-        20'000));
+    EXPECT_LT(time.running_ns(), 5'000 * kMs) << "it was not taken for an empty one";
+    EXPECT_TRUE(eventually("all are closed", [&] {
+        closers.look(now_ns());
+        return !closers.busy();
+    }, kLongEnough));
 }
 
 }  // namespace

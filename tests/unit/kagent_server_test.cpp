@@ -68,7 +68,8 @@ TEST_F(VipkadTest, OfOneUsersSilentSocketsTheOldestGoFirstButNoneThatHasSpoken) 
         Mail m;
         return fd.valid() && receive_mail(fd.get(), &m) == Status::not_done;
     };
-    EXPECT_TRUE(eventually([&] { return std::none_of(silent.begin(), silent.begin() + 20, lives); }));
+    const auto are_closed = [&] { return std::none_of(silent.begin(), silent.begin() + 20, lives); };
+    EXPECT_TRUE(eventually("the oldest twenty are closed", are_closed));
     EXPECT_TRUE(std::all_of(silent.begin() + 20, silent.end(), lives));
     EXPECT_EQ(ask(early.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
     expect_well();  // and a new client with a hello is served
@@ -121,7 +122,7 @@ TEST_F(VipkadTest, ClientThatDoesNotReadIsPausedAndLaterDropped) {
     ASSERT_EQ(send_mail(stalled.get(), Mail::of(Type::kHello, h, 1)), Status::ok);
     // It asks and asks; the agent stops listening to it, so its own sends begin to fail: no other client suffers.
     Status s = Status::ok;
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(eventually("its sends fail", [&] {
         for (int i = 0; i < 1000 && s == Status::ok; ++i) s = send_mail(stalled.get(), Mail(Type::kListNics, 2));
         return s != Status::ok;
     }));
@@ -129,7 +130,7 @@ TEST_F(VipkadTest, ClientThatDoesNotReadIsPausedAndLaterDropped) {
     expect_well();
     // When it reads at last, everything is there.
     int answers = 0;
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(eventually("a hundred answers come", [&] {
         while (receive_mail(stalled.get(), &m) == Status::ok) ++answers;
         return answers > 100;
     }));
@@ -146,7 +147,7 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
     const auto fill_up = [](const Fd& fd) {
         ASSERT_EQ(send_mail(fd.get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
         Status s = Status::ok;
-        EXPECT_TRUE(eventually([&] {
+        EXPECT_TRUE(eventually("its queue is full", [&] {
             while (s == Status::ok) s = send_mail(fd.get(), Mail(Type::kListNics, 2));
             if (s == Status::not_done) nap_ms(20);  // it may only be slow to take them
             s = send_mail(fd.get(), Mail(Type::kListNics, 2));
@@ -172,7 +173,7 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
         };
         // One takes nothing at all, the other a little now and then.
         int64_t closed_after = 0;
-        EXPECT_TRUE(eventually([&] {
+        EXPECT_TRUE(eventually("the stalled client is closed", [&] {
             read_one();
             nap_ms(20);
             if (closed_after == 0 && send_mail(stalled.get(), Mail(Type::kListNics, 2)) == Status::closed)
@@ -187,7 +188,7 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
         }
         if (longest > kReadsInTime) continue;
         EXPECT_TRUE(stays) << "a client that reads, however slowly, stays";
-        EXPECT_TRUE(eventually([&] { return open_files(daemon.pid) == before + 3; }))
+        EXPECT_TRUE(eventually("three files are left", [&] { return open_files(daemon.pid) == before + 3; }))
             << "the agent holds nothing of the other any more";
         return;
     }
@@ -210,7 +211,7 @@ TEST_F(VipkadTest, ManyClientsAreServed) {
     }
     const size_t with_them = open_files(daemon.pid);
     clients.clear();
-    EXPECT_TRUE(eventually([&] { return open_files(daemon.pid) + 800 < with_them; }));
+    EXPECT_TRUE(eventually("the files are closed", [&] { return open_files(daemon.pid) + 800 < with_them; }));
     ::setrlimit(RLIMIT_NOFILE, &before);
     expect_well();
 }
