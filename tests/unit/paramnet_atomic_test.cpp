@@ -38,7 +38,7 @@ protected:
     Word before(VIP_DESCRIPTOR* d) {
         VIP_DESCRIPTOR* done = nullptr;
         EXPECT_TRUE(eventually(
-            [&] { return pair.a.recv_done() == nullptr && (done = pair.a.send_done()) != nullptr; }, 5));
+            [&] { return pair.a.recv_done() == nullptr && (done = pair.a.send_done()) != nullptr; }));
         EXPECT_EQ(done, d);
         EXPECT_EQ(status_of(d), kDone);
         Word old;
@@ -122,7 +122,7 @@ TEST_P(Atomic, TheAnswerIsTakenByAPollOfTheSendGroup) {
     const auto held = busy.holds_up_errors();
     other.send(other.data(), 8);  // no receive is posted
     const auto& seen = busy.endpoint().events_seen[kEventNoReceive];
-    ASSERT_TRUE(eventually([&] { return seen.load() != 0; }, 5));
+    ASSERT_TRUE(eventually([&] { return seen.load() != 0; }));
     for (int i = 0; i < 100; ++i) {
         VIP_DESCRIPTOR* d = from.make_rdma(VIPX_CONTROL_OP_FETCH_ADD, from.data(), 8, to.data(), to.region);
         from.post_send(d);
@@ -130,8 +130,7 @@ TEST_P(Atomic, TheAnswerIsTakenByAPollOfTheSendGroup) {
             [&] {
                 ops().poll_group(sends);
                 return (status_of(d) & VIP_STATUS_DONE) != 0;
-            },
-            5));
+            }));
         EXPECT_EQ(from.send_done(), d);
     }
 }

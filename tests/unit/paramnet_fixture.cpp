@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "core/clock/clock.hpp"
-#include "tests/slowness.hpp"
 
 namespace viaduct::paramnet::test {
 
@@ -397,15 +397,15 @@ VIP_DESCRIPTOR* TestVi::done(WorkQueue& q) {
 VIP_DESCRIPTOR* TestVi::send_done() { return done(core.send); }
 VIP_DESCRIPTOR* TestVi::recv_done() { return done(core.recv); }
 
-VIP_DESCRIPTOR* TestVi::wait_send(double seconds) {
+VIP_DESCRIPTOR* TestVi::wait_send() {
     VIP_DESCRIPTOR* d = nullptr;
-    EXPECT_TRUE(eventually([&] { return (d = send_done()) != nullptr; }, seconds)) << "no send completes";
+    EXPECT_TRUE(tests::eventually("a send completes", [&] { return (d = send_done()) != nullptr; }));
     return d;
 }
 
-VIP_DESCRIPTOR* TestVi::wait_recv(double seconds) {
+VIP_DESCRIPTOR* TestVi::wait_recv() {
     VIP_DESCRIPTOR* d = nullptr;
-    EXPECT_TRUE(eventually([&] { return (d = recv_done()) != nullptr; }, seconds)) << "no receive completes";
+    EXPECT_TRUE(tests::eventually("a receive completes", [&] { return (d = recv_done()) != nullptr; }));
     return d;
 }
 
@@ -421,8 +421,8 @@ void TestVi::disconnect() {
     core.recv.lock.unlock();
 }
 
-bool TestVi::reaches(uint32_t wanted, double seconds) {
-    return eventually([&] { return state() == wanted; }, seconds);
+tests::Waited TestVi::reaches(uint32_t wanted) {
+    return tests::eventually("the VI reaches state " + std::to_string(wanted), [&] { return state() == wanted; });
 }
 
 std::vector<AsyncError> TestVi::errors() const {
@@ -435,14 +435,13 @@ void TestVi::forget_errors() {
     errors_.clear();
 }
 
-bool TestVi::is_told(VIP_ERROR_CODE code, double seconds) {
-    return eventually(
-        [&] {
-            for (const AsyncError& e : errors())
-                if (e.code == code) return true;
-            return false;
-        },
-        seconds);
+tests::Waited TestVi::is_told(VIP_ERROR_CODE code) {
+    return tests::eventually("the error " + std::to_string(code) + " is reported", [&] { return was_told(code); });
+}
+
+bool TestVi::was_told(VIP_ERROR_CODE code) const {
+    const std::vector<AsyncError> so_far = errors();
+    return std::any_of(so_far.begin(), so_far.end(), [code](const AsyncError& e) { return e.code == code; });
 }
 
 // ---- connecting
@@ -479,23 +478,8 @@ void connect(TestVi& a, TestVi& b) {
     finish_connect(b, from_b);
 }
 
-namespace {
-
-bool comes_true(const std::function<bool()>& condition, double seconds) {
-    const int64_t end = now_ns() + static_cast<int64_t>(seconds * 1e9);
-    do {
-        for (int i = 0; i < 100; ++i)
-            if (condition()) return true;
-        std::this_thread::yield();
-    } while (now_ns() < end);
-    return condition();
-}
-
-}  // namespace
-
-// A busy machine is given longer where the time is not enough.
-bool eventually(const std::function<bool()>& condition, double seconds) {
-    return comes_true(condition, seconds) || comes_true(condition, tests::slowed(seconds, 2 * seconds) - seconds);
+tests::Waited eventually(const std::function<bool()>& condition) {
+    return tests::eventually("the condition above", condition);
 }
 
 namespace {

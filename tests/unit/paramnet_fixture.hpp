@@ -23,6 +23,7 @@
 #include "providers/paramnet/endpoint.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "tests/eventually.hpp"
 #include "viaduct/provider.hpp"
 
 extern "C" const viaduct::Provider viaduct_provider_v1;
@@ -155,18 +156,19 @@ public:
     // As VipSendDone and VipRecvDone; nullptr while nothing has completed.
     VIP_DESCRIPTOR* send_done();
     VIP_DESCRIPTOR* recv_done();
-    // Polls until it completes; a test failure after `seconds`.
-    VIP_DESCRIPTOR* wait_send(double seconds = 5);
-    VIP_DESCRIPTOR* wait_recv(double seconds = 5);
+    // Polls until it completes; a test failure when eventually() gives up.
+    VIP_DESCRIPTOR* wait_send();
+    VIP_DESCRIPTOR* wait_recv();
     void disconnect();
     void settle();
     uint32_t state() const { return core.state.load(); }
-    bool reaches(uint32_t state, double seconds = 2);
+    tests::Waited reaches(uint32_t state);
     std::vector<AsyncError> errors() const;
     void forget_errors();
     // While it lives, a thread that reports an error of this VI waits, holding its queues.
     std::unique_lock<std::mutex> holds_up_errors() { return std::unique_lock(errors_mutex_); }
-    bool is_told(VIP_ERROR_CODE code, double seconds = 2);
+    tests::Waited is_told(VIP_ERROR_CODE code);
+    bool was_told(VIP_ERROR_CODE code) const;  // so far
     Endpoint& endpoint() { return *core.endpoint; }
 
     TestNic& nic;
@@ -199,7 +201,8 @@ ConnectOp* begin_connect(TestVi&, const std::string& discriminator);
 void finish_connect(TestVi&, ConnectOp*);
 void connect(TestVi& a, TestVi& b);
 
-bool eventually(const std::function<bool()>& condition, double seconds = 2);
+// For EXPECT_TRUE, which prints the text of the condition.
+tests::Waited eventually(const std::function<bool()>& condition);
 
 // Two NICs with one VI each, connected. `reach`: the way RDMA takes.
 struct TestPair {

@@ -51,14 +51,14 @@ TEST_P(Forbidden, WritesGoOnWithThePeersHelp) {
             fill(pair.a.data(), kBytes, seed);
             pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), kBytes, pair.b.data(),
                                               pair.b.region));
-            const auto* d = pair.a.wait_send(10);
+            const auto* d = pair.a.wait_send();
             ASSERT_NE(d, nullptr);
             EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, 0u);
             // A read that follows sees it.
             std::byte* back = pair.a.data() + kBytes;
             pair.a.post_send(
                 pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, back, kBytes, pair.b.data(), pair.b.region));
-            d = pair.a.wait_send(10);
+            d = pair.a.wait_send();
             ASSERT_NE(d, nullptr);
             EXPECT_TRUE(filled(back, kBytes, seed));
             EXPECT_TRUE(filled(pair.b.data(), kBytes, seed));
@@ -75,7 +75,7 @@ TEST_P(Forbidden, ReadsGoOnWithThePeersHelp) {
     under_filter({SYS_process_vm_readv}, [&] {
         pair.a.post_send(
             pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair.a.data(), kBytes, pair.b.data(), pair.b.region));
-        const auto* d = pair.a.wait_send(10);
+        const auto* d = pair.a.wait_send();
         ASSERT_NE(d, nullptr);
         EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, 0u);
         EXPECT_TRUE(filled(pair.a.data(), kBytes, 5));
@@ -95,14 +95,14 @@ TEST_P(Forbidden, MessagesThatWereToBeFetchedAreHandedOver) {
         under_filter({SYS_process_vm_readv}, [&] {
             for (uint32_t i = 0; i < kMessages; ++i) pair.a.send(pair.a.data() + i * kBytes, kBytes);
             for (uint32_t i = 0; i < kMessages; ++i) {
-                const auto* d = pair.b.wait_recv(20);
+                const auto* d = pair.b.wait_recv();
                 ASSERT_NE(d, nullptr);
                 EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, 0u);
                 EXPECT_EQ(d->CS.Length, kBytes);
                 EXPECT_TRUE(filled(pair.b.data() + i * kBytes, kBytes, i)) << i;
             }
             for (uint32_t i = 0; i < kMessages; ++i) {
-                const auto* d = pair.a.wait_send(20);
+                const auto* d = pair.a.wait_send();
                 ASSERT_NE(d, nullptr);
                 EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, 0u);
             }
@@ -125,7 +125,7 @@ TEST_P(Forbidden, AMessageThatIsBeingHandedOverEndsWithItsConnection) {
         pair.b.disconnect();
     });
     EXPECT_EQ(pair.b.state(), static_cast<uint32_t>(VIP_STATE_IDLE));
-    EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR, 10));
+    EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR));
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST_P(Lanes, EmptyABacklogWithoutAPollAtEitherEnd) {
     pair.a.send(pair.a.data(), 900000);
     const VIP_DESCRIPTOR* d = pair.a.descriptor(false, 0);
     EXPECT_TRUE(eventually(
-        [&] { return (std::atomic_ref(const_cast<VIP_DESCRIPTOR*>(d)->CS.Status).load() & 1) != 0; }, 5));
+        [&] { return (std::atomic_ref(const_cast<VIP_DESCRIPTOR*>(d)->CS.Status).load() & 1) != 0; }));
     ASSERT_NE(pair.b.wait_recv(), nullptr);
     EXPECT_TRUE(filled(pair.b.data(), 900000, 5));
 }

@@ -57,14 +57,14 @@ TEST_F(Life, IsGivenBackInGoodOrder) {
 
 TEST_F(Life, IsMarkedWhenTheProcessIsKilled) {
     const pid_t child = holder([] {});
-    ASSERT_TRUE(eventually([&] { return held(); }, 10));
+    ASSERT_TRUE(eventually([&] { return held(); }));
     end(child);
     EXPECT_TRUE(has_ended(*life_));
 }
 
 TEST_F(Life, IsMarkedWhenTheProcessBecomesAnotherProgram) {
     const pid_t child = holder([] { ::execlp("sleep", "sleep", "60", nullptr); });
-    EXPECT_TRUE(eventually([&] { return has_ended(*life_); }, 10));
+    EXPECT_TRUE(eventually([&] { return has_ended(*life_); }));
     EXPECT_EQ(::waitpid(child, nullptr, WNOHANG), 0) << "it is not dead, only another program";
     end(child);
 }
@@ -78,7 +78,7 @@ TEST_F(Life, IsOfNoConcernToForkedChildren) {
             if (::fork() == 0) ::_exit(0);
             ::wait(nullptr);
         });
-        ASSERT_TRUE(eventually([&] { return held(); }, 10));
+        ASSERT_TRUE(eventually([&] { return held(); }));
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         EXPECT_TRUE(held());
         end(child);
@@ -90,7 +90,7 @@ TEST_F(Life, IsOfNoConcernToForkedChildren) {
 TEST(PeerLife, ConnectionIsLostWithinASecond) {
     TestPair pair(kLevel, Reach::cross_copy);
     pair.nic_b.context->owner->life.fetch_or(FUTEX_OWNER_DIED);
-    EXPECT_TRUE(pair.a.is_told(VIP_ERROR_CONN_LOST, 10));
+    EXPECT_TRUE(pair.a.is_told(VIP_ERROR_CONN_LOST));
     EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR));
 }
 
@@ -101,13 +101,13 @@ TEST(PeerLife, NothingIsCopiedIntoAnotherProgram) {
     pair.nic_b.context->owner->life.fetch_or(FUTEX_OWNER_DIED);
     pair.a.post_send(
         pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 4096, pair.b.data(), pair.b.region));
-    VIP_DESCRIPTOR* d = pair.a.wait_send(10);
+    VIP_DESCRIPTOR* d = pair.a.wait_send();
     ASSERT_NE(d, nullptr);
     EXPECT_EQ(status_of(d) & VIP_STATUS_DONE, VIP_STATUS_DONE);
     EXPECT_NE(status_of(d) & VIP_STATUS_ERROR_MASK, 0u);
     EXPECT_TRUE(filled(pair.b.data(), 4096, 2));
-    EXPECT_TRUE(pair.a.is_told(VIP_ERROR_CONN_LOST, 10));
-    EXPECT_FALSE(pair.a.is_told(VIP_ERROR_RDMAW_PROT, 0));
+    EXPECT_TRUE(pair.a.is_told(VIP_ERROR_CONN_LOST));
+    EXPECT_FALSE(pair.a.was_told(VIP_ERROR_RDMAW_PROT));
 }
 
 }  // namespace
