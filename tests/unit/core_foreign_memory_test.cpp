@@ -9,10 +9,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/process/foreign_memory.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct {
 namespace {
@@ -40,12 +42,12 @@ protected:
             std::memset(page_, 'c', kBytes);
             told_->mark = own_memory_mark();
             told_->stage = 1;
-            while (told_->stage != 2) ::usleep(200);
+            (void)tests::eventually("the parent lets it exec", [&] { return told_->stage == 2; });
             ::execlp("sleep", "sleep", "60", nullptr);
             ::_exit(1);
         }
         ASSERT_GT(child_, 0);
-        while (told_->stage != 1) ::usleep(200);
+        ASSERT_TRUE(tests::eventually("the child is ready", [&] { return told_->stage == 1; }));
         memory_ = ForeignMemory(child_, told_->mark);
         if (memory_.probe() == Result::forbidden) GTEST_SKIP() << "process_vm_readv and _writev are forbidden here";
     }
@@ -64,12 +66,11 @@ protected:
     void let_it_exec() {
         told_->stage = 2;
         const std::string path = "/proc/" + std::to_string(child_) + "/comm";
-        for (std::string name; name != "sleep\n"; ::usleep(200)) {
-            char text[32] = {};
-            FILE* file = std::fopen(path.c_str(), "r");
-            if (file != nullptr && std::fgets(text, sizeof text, file) != nullptr) name = text;
-            if (file != nullptr) std::fclose(file);
-        }
+        EXPECT_TRUE(tests::eventually("the child is another program", [&] {
+            std::string name;
+            std::ifstream(path) >> name;
+            return name == "sleep";
+        }));
     }
     iovec at(size_t offset, size_t bytes) const { return {page_ + offset, bytes}; }
 

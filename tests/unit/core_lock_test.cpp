@@ -3,22 +3,21 @@
 #include "core/sync/biased_lock.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <thread>
 #include <vector>
 
 #include "core/sync/futex.hpp"
 #include "core/sync/pause.hpp"
+#include "thread_sleeps.hpp"
 
 namespace viaduct {
 namespace {
-
-using namespace std::chrono_literals;
 
 void in_other_thread(const std::function<void()>& body) { std::thread(body).join(); }
 
@@ -44,13 +43,15 @@ struct Guarded {
 TEST(BiasedLock, ExcludesAThreadThatComesLater) {
     BiasedLock lock;
     std::atomic<bool> entered{false};
+    tests::SleepMark waits;
     lock.lock();
     std::thread other([&] {
+        waits.set();
         lock.lock();
         entered = true;
         lock.unlock();
     });
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(tests::eventually("the other thread sleeps", [&] { return entered || waits.has_slept(); }));
     EXPECT_FALSE(entered);
     lock.unlock();
     other.join();
@@ -84,12 +85,14 @@ TEST(BiasedLock, AWaitAfterAFailedTryGetsIn) {
     lock.lock();
     in_other_thread([&] { EXPECT_FALSE(lock.try_lock()); });
     std::atomic<bool> entered{false};
+    tests::SleepMark waits;
     std::thread other([&] {
+        waits.set();
         lock.lock();
         entered = true;
         lock.unlock();
     });
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(tests::eventually("the other thread sleeps", [&] { return entered || waits.has_slept(); }));
     EXPECT_FALSE(entered);
     lock.unlock();
     other.join();
@@ -147,8 +150,10 @@ TEST_P(BiasedLockStress, NoThreadIsEverInsideWithAnother) {
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
     threads.reserve(2);
-    std::atomic<uint64_t> expected{0}, missed{0};
+    std::atomic<uint64_t> expected{0}, missed{0}, rounds_of_first{0}, turns[2]{};
     const int rhythm = GetParam();
+    // A thread that comes seldom lets the first one lock so many times in between. It gets its bias back after 256.
+    const uint64_t gap = rhythm > 20 ? static_cast<uint64_t>(rhythm) * 10 : 0;
     for (int t = 0; t < 2; ++t) {
         threads.emplace_back([&, t] {
             uint64_t mine = 0;
@@ -166,16 +171,20 @@ TEST_P(BiasedLockStress, NoThreadIsEverInsideWithAnother) {
                     ++mine;
                 }
                 for (int pauses = (rhythm + t) * 40; pauses > 0; --pauses) cpu_pause();
-                if (rhythm > 20) std::this_thread::sleep_for(std::chrono::microseconds(rhythm));
+                const uint64_t comes_again_at = rounds_of_first.load(std::memory_order_relaxed) + gap;
+                while (rounds_of_first.load(std::memory_order_relaxed) < comes_again_at && !stop) ::sched_yield();
+                turns[t].store(i, std::memory_order_relaxed);
             }
             expected += mine;
         });
     }
     uint64_t mine = 0;
-    const auto end = std::chrono::steady_clock::now() + 300ms;
-    while (std::chrono::steady_clock::now() < end) {
-        for (int i = 0; i < 500; ++i) g.locked_work();
-        mine += 500;
+    constexpr uint64_t kTurns = 300, kLeast = 50'000;
+    while (mine < kLeast || turns[0] < kTurns || turns[1] < kTurns) {
+        for (int i = 0; i < 500; ++i) {
+            g.locked_work();
+            rounds_of_first.store(++mine, std::memory_order_relaxed);  // no fence: the lock must do without
+        }
     }
     stop = true;
     for (auto& t : threads) t.join();
@@ -260,14 +269,16 @@ TEST(AsymmetricBarrier, OneOfTwoSeesTheOther) {
 
 TEST(Futex, WaitsForAWakeOrTheTimeoutAndKeepsErrno) {
     std::atomic<uint32_t> word{0};
+    const tests::RunningTime time;
     errno = EXDEV;
-    const auto before = std::chrono::steady_clock::now();
     futex_wait(word, 0, 20'000'000, false);
-    EXPECT_GE(std::chrono::steady_clock::now() - before, 19ms);
+    EXPECT_GE(time.wall_ns(), 19'000'000);
     futex_wait(word, 1, -1, false);  // another value: returns at once
     EXPECT_EQ(errno, EXDEV);
+    tests::SleepMark waits;
+    waits.set();
     std::thread waker([&] {
-        std::this_thread::sleep_for(10ms);
+        EXPECT_TRUE(tests::eventually("the other thread sleeps", [&] { return waits.has_slept(); }));
         word = 1;
         futex_wake(word, 1, false);
     });

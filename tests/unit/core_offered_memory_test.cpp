@@ -25,6 +25,8 @@
 #include <set>
 #include <string>
 
+#include "tests/eventually.hpp"
+
 namespace viaduct {
 namespace {
 
@@ -67,8 +69,8 @@ protected:
             if (!memory.valid()) ::_exit(1);
             memory.data()[100] = std::byte{'c'};
             if (::write(writing.get(), &offer, sizeof offer) != sizeof offer) ::_exit(1);
-            while (memory.data()[101] != std::byte{'p'}) ::usleep(200);
-            ::_exit(0);
+            const auto is_answered = [&] { return memory.data()[101] == std::byte{'p'}; };
+            ::_exit(tests::eventually("the parent writes", is_answered) ? 0 : 1);
         }
         ASSERT_GT(child_, 0);
         writing.reset();

@@ -19,12 +19,12 @@
 #include <cstddef>
 
 #include "core/process/process_age.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct {
 namespace {
 
 using ProcessState = WatchedProcess::State;
-constexpr auto kLongest = std::chrono::seconds(20);
 
 // A child that lives until it is killed, or until it becomes another program when the byte is set.
 class WatchedChild {
@@ -32,7 +32,8 @@ public:
     explicit WatchedChild(const volatile char* becomes_other = nullptr) : number_(::fork()) {
         if (number_ != 0) return;
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (becomes_other == nullptr || *becomes_other == 0) ::usleep(1000);
+        while (becomes_other == nullptr) ::pause();
+        (void)tests::eventually("the parent lets it exec", [&] { return *becomes_other != 0; });
         ::execl("/bin/sleep", "sleep", "60", nullptr);
         ::_exit(1);
     }
@@ -154,9 +155,8 @@ TEST(WatchedProcess, ThatHasBecomeAnotherProgramHasLostItsMapping) {
         const bool seen = watched.note_mapping(reinterpret_cast<uintptr_t>(at), kBytes);
         EXPECT_FALSE(watched.has_lost_mapping());
         *becomes_other = 1;
-        const auto begun = std::chrono::steady_clock::now();
-        while (seen && !watched.has_lost_mapping() && std::chrono::steady_clock::now() - begun < kLongest)
-            ::usleep(1000);
+        const auto is_lost = [&] { return !seen || watched.has_lost_mapping(); };
+        EXPECT_TRUE(tests::eventually("the mapping is lost", is_lost));
         EXPECT_TRUE(watched.has_lost_mapping());
         EXPECT_EQ(watched.state(), ProcessState::lives);
         EXPECT_FALSE(watched.note_mapping(reinterpret_cast<uintptr_t>(at), kBytes));

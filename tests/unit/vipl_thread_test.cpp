@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "core/memory/region_table.hpp"
-#include "tests/slowness.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -35,7 +35,7 @@ uintptr_t stack_of_a_thread(size_t bytes, bool exits = false) {
     seen.stack.store(0);
     seen.exits = exits;
     EXPECT_EQ(start_thread("vipl-test", bytes, note, &seen), Status::ok);
-    EXPECT_TRUE(tests::within(std::chrono::seconds(5), [] { return seen.stack.load() != 0; }));
+    EXPECT_TRUE(tests::eventually("the thread runs", [] { return seen.stack.load() != 0; }));
     return seen.stack.load();
 }
 
@@ -80,7 +80,7 @@ TEST(Thread, StacksAreGivenBackWhenTheNextOneStarts) {
     const unsigned long before = pages_mapped();
     for (int i = 0; i < 200; ++i) stack_of_a_thread(kDefaultStack, i % 2 != 0);
     // Those that have just ended may still be there.
-    EXPECT_TRUE(tests::within(std::chrono::seconds(5), [&] {
+    EXPECT_TRUE(tests::eventually("the stacks are given back", [&] {
         stack_of_a_thread(kSmallStack);
         return pages_mapped() < before + 20 * 2048;
     }));
