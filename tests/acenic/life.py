@@ -73,6 +73,8 @@ def killed(hosts, program, there, which, soonest, rounds=ROUNDS):
         finally:
             end([one.process for one in both])
     what = "%s on %s host" % (("a server", "a client")[which], ("the same", "another")[there])
+    if min(seen) < 0:
+        raise Failure("%s lost its connection %.3f s before it was killed" % (what, -min(seen)))
     if min(seen) > soonest:
         raise Failure("%s was killed: seen after %.3f s at best, and not reported" % (what, min(seen)))
     print("%-28s good: killed %d times, seen after %.0f to %.0f ms" % (what, rounds, min(seen) * 1000, max(seen) * 1000), flush=True)
