@@ -70,26 +70,30 @@ Child::~Child() {
 }
 
 std::string Child::line(Millis limit) {
-    const auto end = Clock::now() + limit;
-    for (;;) {
-        const std::size_t at = pending_.find('\n');
-        if (at != std::string::npos) {
-            std::string found = pending_.substr(0, at);
-            pending_.erase(0, at + 1);
-            return found;
-        }
-        const auto left = std::chrono::duration_cast<Millis>(end - Clock::now()).count();
+    constexpr int kLook = 20;  // milliseconds
+    std::size_t end = std::string::npos;
+    const auto is_there = [&] {
+        end = pending_.find('\n');
         pollfd readable{from_, POLLIN, 0};
-        if (left <= 0 || poll(&readable, 1, static_cast<int>(left)) <= 0) {
-            return {};
+        if (end != std::string::npos || poll(&readable, 1, kLook) <= 0) {
+            return end != std::string::npos;
         }
         char bytes[512];
         const ssize_t got = read(from_, bytes, sizeof bytes);
         if (got <= 0) {
-            return {};
+            return true;  // the role has ended
         }
         pending_.append(bytes, static_cast<std::size_t>(got));
+        end = pending_.find('\n');
+        return end != std::string::npos;
+    };
+    eventually(is_there, limit);
+    if (end == std::string::npos) {
+        return {};
     }
+    std::string found = pending_.substr(0, end);
+    pending_.erase(0, end + 1);
+    return found;
 }
 
 void Child::go() { require(write(to_, "g", 1) == 1, "write to a role"); }

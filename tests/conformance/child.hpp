@@ -21,7 +21,7 @@ public:
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    /// The next line the role wrote on stdout; empty when it ended or the limit passed.
+    /// The next line the role wrote on stdout; empty when it ended or the limit, one of running time, passed.
     std::string line(Millis limit = kTimeout);
     /// Tells a role that waits for it to go on.
     void go();

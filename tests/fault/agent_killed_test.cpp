@@ -322,7 +322,7 @@ TEST(AgentKilledOften, WhileProcessesConnect) {
         kills = killer.stop();
     }
     for (const auto& child : children) {
-        EXPECT_EQ("done", line_in_time(*child, Millis(40000)));
+        EXPECT_EQ("done", child->line(Millis(40000)));
         EXPECT_NE("", child->line()) << "the number of attempts that had to be repeated";
         child->go();
         EXPECT_EQ(0, child->wait());
@@ -342,7 +342,7 @@ TEST(AgentKilledOften, WhileItIsBeingStarted) {
         pass_time(Millis(700));  // sleeps: agents are killed meanwhile
     }
     for (const auto& child : children) {
-        EXPECT_EQ("open", line_in_time(*child, Millis(10000)));
+        EXPECT_EQ("open", child->line(Millis(10000)));
         child->go();
         EXPECT_EQ(0, child->wait());
     }

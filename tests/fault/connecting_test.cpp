@@ -84,7 +84,7 @@ TEST(PeerKilledWhileConnecting, ARequesterThatStandsStillIsGivenUp) {
     const std::string said = client.line();
     EXPECT_NE("", said) << "it still waits for an answer";
     if (said == "connected") {
-        EXPECT_EQ("lost", line_in_time(client, kOneSecond)) << "half a connection";
+        EXPECT_EQ("lost", client.line(kOneSecond)) << "half a connection";
     }
 }
 

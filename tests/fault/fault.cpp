@@ -83,12 +83,6 @@ void Meeting::kill() {
     child->kill();
 }
 
-std::string line_in_time(Child& child, Millis limit) {
-    std::string line;
-    eventually([&] { return !(line = child.line(Millis(20))).empty(); }, limit);
-    return line;
-}
-
 void send_window(End& end, const Window& window) {
     char* message = end.buffer(sizeof window);
     std::memcpy(message, &window, sizeof window);

@@ -79,9 +79,6 @@ auto asleep_apart(Function function) {
     return result;
 }
 
-/// The next line of a role within the limit, which is longer on a busy machine; empty when there is none.
-std::string line_in_time(Child& child, Millis limit);
-
 /// How the connection to the victim is made.
 enum class Way { kVictimAsks, kVictimWaits, kPeers };
 

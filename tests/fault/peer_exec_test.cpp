@@ -58,7 +58,7 @@ TEST_P(PeerExecs, ASleeperWakes) {
 
 void expect_untouched(Meeting& meeting) {
     meeting.child->go();
-    EXPECT_EQ("untouched", line_in_time(*meeting.child, Millis(40000)));
+    EXPECT_EQ("untouched", meeting.child->line(Millis(40000)));
     EXPECT_EQ(0, meeting.child->wait());
     const Outcome got = conformance::reap_recv(meeting.end->vi);
     EXPECT_EQ(VIP_SUCCESS, got.code) << "the connection went on";
