@@ -135,15 +135,15 @@ TEST(AcenicReceiveFifo, AHostRingsForItsReceiveBuffersOnlyWhenFramesWaitForThem)
     CardMemory memory(16 << 20);
     Rings host(memory);
     for (uint32_t i = 0; i < kJumboRing + 5; ++i) host.come(i, 9000);
-    host.firmware.sleep(true, false);
+    host.firmware.set_asleep(true, false);
     host.take(4);
     EXPECT_FALSE(host.driver.ring_mailboxes());
-    host.firmware.sleep(true, true);
+    host.firmware.set_asleep(true, true);
     EXPECT_FALSE(host.driver.ring_mailboxes()) << "nothing was given back since";
     host.take(4);
     EXPECT_TRUE(host.driver.ring_mailboxes());
     EXPECT_FALSE(host.driver.ring_mailboxes()) << "once is enough";
-    host.firmware.sleep(false, false);
+    host.firmware.set_asleep(false, false);
     host.take(4);
     EXPECT_FALSE(host.driver.ring_mailboxes());
 }

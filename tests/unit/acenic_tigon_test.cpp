@@ -209,12 +209,12 @@ TEST(AcenicTigon, TheFirmwareIsRungOnlyWhenItSleeps) {
     EXPECT_FALSE(card.driver.ring_mailboxes());
     EXPECT_TRUE(card.firmware.has_work());
     card.sent();
-    card.firmware.sleep(true, false);
+    card.firmware.set_asleep(true, false);
     EXPECT_FALSE(card.firmware.has_work());
     EXPECT_FALSE(card.driver.ring_mailboxes()) << "nothing to say";
     card.send(frame(1, 60));
     EXPECT_TRUE(card.driver.ring_mailboxes());
-    card.firmware.sleep(false, false);
+    card.firmware.set_asleep(false, false);
     card.send(frame(2, 60));
     EXPECT_FALSE(card.driver.ring_mailboxes());
 }

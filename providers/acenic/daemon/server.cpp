@@ -321,7 +321,7 @@ void Server::sleep(int64_t now) {
     bool work = false;
     for (const auto& s : sessions_) {
         if (s->stage != Session::Stage::running) continue;
-        s->firmware.sleep(true, !s->fifo.empty());
+        s->firmware.set_asleep(true, !s->fifo.empty());
         work = work || s->firmware.has_work() || s->fifo.may_drain(s->firmware);
     }
     int timeout = kLongestSleepUs;
@@ -334,7 +334,7 @@ void Server::sleep(int64_t now) {
     if (acceptor_.rests()) timeout = std::min(timeout, static_cast<int>(fair::Acceptor::kRest / 1000));
     look_at_sockets(work ? 0 : timeout);
     for (const auto& s : sessions_)
-        if (s->stage == Session::Stage::running) s->firmware.sleep(false, false);
+        if (s->stage == Session::Stage::running) s->firmware.set_asleep(false, false);
 }
 
 void Server::log_counters() const {

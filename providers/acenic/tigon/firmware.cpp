@@ -253,7 +253,7 @@ bool Firmware::publish() {
 
 // ---- sleeping
 
-void Firmware::sleep(bool asleep, bool frames_wait) {
+void Firmware::set_asleep(bool asleep, bool frames_wait) {
     window_->cpu_control.store(asleep ? kCpuHalt : 0, std::memory_order_relaxed);
     window_->cpu_b_control.store(asleep && frames_wait ? kCpuHalt : 0, std::memory_order_relaxed);
     if (asleep) std::atomic_thread_fence(std::memory_order_seq_cst);

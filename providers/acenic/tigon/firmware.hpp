@@ -56,7 +56,7 @@ public:
     // ---- sleeping: asks the host to ring for its next mailbox write, or takes that back; for those of the
     // receive rings only when frames wait for descriptors. After going to sleep has_work() must be called once
     // more, and has_room() for such a frame.
-    void sleep(bool asleep, bool frames_wait);
+    void set_asleep(bool asleep, bool frames_wait);
     bool has_work() const;
 
     void update_statistics();
