@@ -6,19 +6,52 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "tests/eventually.hpp"
 
 namespace viaduct::tests {
 
-// How often the thread has given up the processor to wait: a yield does not count, nor a wait for a processor.
-inline long sleeps_so_far(pid_t thread) {
+// How often the thread has left the processor so far, by a count of its status file.
+inline long switches_so_far(pid_t thread, const char* count_name) {
     std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
     for (std::string word; status >> word;)
-        if (long count = 0; word == "voluntary_ctxt_switches:" && status >> count) return count;
+        if (long count = 0; word == count_name && status >> count) return count;
     return -1;
+}
+
+// To wait: a yield does not count, nor a wait for a processor.
+inline long sleeps_so_far(pid_t thread) { return switches_so_far(thread, "voluntary_ctxt_switches:"); }
+
+// Because the scheduler took the processor away, at any place.
+inline long interruptions_so_far(pid_t thread) { return switches_so_far(thread, "nonvoluntary_ctxt_switches:"); }
+
+// Whether the thread of a process sleeps at this moment. One that has just been woken does not.
+inline bool sleeps_now(pid_t thread, const std::string& process = "self") {
+    std::ifstream stat("/proc/" + process + "/task/" + std::to_string(thread) + "/stat");
+    std::string text;
+    std::getline(stat, text, '\0');  // the name stands in brackets and may contain any character
+    const size_t name_end = text.rfind(") ");
+    return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] == 'S';
+}
+
+// The first thread of a process.
+inline bool process_sleeps(pid_t pid) { return sleeps_now(pid, std::to_string(pid)); }
+
+// Whether there are threads of this name in this process and all of them sleep.
+inline bool all_sleep(const std::string& name) {
+    bool found = false;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::string its_name;
+        std::getline(std::ifstream(task.path() / "comm"), its_name);
+        if (its_name != name) continue;
+        found = true;
+        if (!sleeps_now(std::stoi(task.path().filename()))) return false;
+    }
+    return found;
 }
 
 // One thread marks itself, and another one waits until the marked thread has slept since then.

@@ -5,6 +5,7 @@
 
 #include "core/clock/clock.hpp"
 #include "providers/verbs/connect.hpp"
+#include "tests/moved_clock.hpp"
 #include "tests/unit/verbs_cm_fixture.hpp"
 
 namespace viaduct::verbs::test {
@@ -14,8 +15,12 @@ constexpr int64_t kSecond = 1'000'000'000;
 
 class VerbsConnectProbe : public VerbsCmFixture {
 protected:
+    tests::MovedClock clock_;
     // ... nor has it after so long.
-    void wait(int64_t ns) { run_timers(nic_, now_ns() + ns); }
+    void wait(int64_t ns) {
+        clock_.move(std::chrono::nanoseconds(ns));
+        run_timers(nic_, clock_.now());
+    }
     void probe() {
         wait(kFirstProbeNs);
         ASSERT_NE(op_->probe, nullptr);
@@ -30,7 +35,7 @@ protected:
 };
 
 TEST_F(VerbsConnectProbe, AProbeAsksForTheRequestAtTheSamePort) {
-    const int64_t begun = now_ns();
+    const int64_t begun = clock_.now();
     ask();
     EXPECT_GE(op_->probe_at, begun + kFirstProbeNs);
     run_timers(nic_, op_->probe_at - 1);
@@ -103,7 +108,7 @@ TEST_F(VerbsConnectProbe, AKnownRequestGoesOnAndIsAnswered) {
 
 TEST_F(VerbsConnectProbe, AProbeThatIsLostIsFollowedByAnother) {
     ask();
-    const int64_t begun = now_ns();
+    const int64_t begun = clock_.now();
     probe();
     rdma_cm_id* const first = op_->probe;
     EXPECT_GE(op_->probe_at, begun + kFirstProbeNs + 2 * kFirstProbeNs) << "the pause grows";
@@ -134,7 +139,7 @@ TEST_F(VerbsConnectProbe, AnAnswerEndsTheProbes) {
 }
 
 TEST_F(VerbsConnectProbe, TheDeadlineHoldsWithoutAnAnswer) {
-    ASSERT_EQ(request(&nic_, core_, local_, remote_, traits_, now_ns() + 30 * kSecond, &op_), Status::ok);
+    ASSERT_EQ(request(&nic_, core_, local_, remote_, traits_, clock_.now() + 30 * kSecond, &op_), Status::ok);
     resolve(op_->id);
     probe();
     wait(31 * kSecond);
@@ -152,14 +157,13 @@ TEST_F(VerbsConnectProbe, BetweenPeersTheRequestIsMadeAnewAtOnce) {
     resolve(op_->id);
     ASSERT_EQ(cm_.asked.size(), 2u);
     EXPECT_EQ(cm_.asked[1].private_data.kind, PrivateDataKind::peer);
-    EXPECT_EQ(cm_.asked[1].private_data.nonce, cm_.asked[0].private_data.nonce)
-        << "it decides whose request counts";
+    EXPECT_EQ(cm_.asked[1].private_data.nonce, cm_.asked[0].private_data.nonce) << "it decides whose request counts";
     EXPECT_NE(cm_.asked[1].qp, cm_.asked[0].qp);
 }
 
 // ... and as the network may fail for a while, no route to the other host does not end it, only its timeout.
 TEST_F(VerbsConnectProbe, BetweenPeersTheRequestIsMadeAnewUntilTheTimeout) {
-    const int64_t deadline = now_ns() + 30 * kSecond;
+    const int64_t deadline = clock_.now() + 30 * kSecond;
     ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, deadline, &op_), Status::ok);
     resolve(op_->id);
     for (const auto failure : {RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_ERROR}) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/clock/clock.hpp"
+#include "tests/moved_clock.hpp"
 #include "tests/unit/verbs_fixture.hpp"
 
 namespace viaduct::verbs {
@@ -21,9 +22,8 @@ uintptr_t line_of(const void* word) { return reinterpret_cast<uintptr_t>(word) /
 
 TEST_F(VerbsEndpoint, TheSendingSideWritesNoLineOfTheReceivingSide) {
     const Endpoint& ep = *core_.endpoint;
-    for (const void* sending :
-         {static_cast<const void*>(&ep.sends_given), static_cast<const void*>(&ep.sends_seen),
-          static_cast<const void*>(&ep.send_seen)}) {
+    for (const void* sending : {static_cast<const void*>(&ep.sends_given), static_cast<const void*>(&ep.sends_seen),
+                                static_cast<const void*>(&ep.send_seen)}) {
         EXPECT_NE(line_of(sending), line_of(&ep.recv_seen));
         EXPECT_NE(line_of(sending), line_of(&ep.bad_receive));
     }
@@ -97,11 +97,11 @@ TEST_F(VerbsEndpoint, ADisconnectTakesWhatHasArrivedAndStopsTheQueuePair) {
 
 TEST_F(VerbsEndpoint, APeerHasItsTimeToSayWhyCountedFromTheFirstSuspicion) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
-    const int64_t before = now_ns();
+    tests::MovedClock clock;
+    const int64_t until = clock.now() + 300'000'000;
     suspect(link_);
-    const int64_t until = link_.suspect_until;
-    EXPECT_GE(until, before + 100'000'000);
-    ::usleep(1000);
+    EXPECT_EQ(link_.suspect_until, until);
+    clock.move(std::chrono::milliseconds(1));
     suspect(link_);
     EXPECT_EQ(link_.suspect_until, until);
 }
