@@ -65,8 +65,7 @@ TEST(AgentLinkTest, KilledAgentIsStartedAgainAndRunsReattachFirst) {
         lease.context_id = 77;
         lease.kind = kagent::kLeaseVis;
         lease.amount = 1;
-        EXPECT_EQ(link.call(Mail::of(Type::kLease, lease), &answer, in_ms(8000)), Status::ok)
-            << link.last_error();
+        EXPECT_EQ(link.call(Mail::of(Type::kLease, lease), &answer, in_ms(8000)), Status::ok) << link.last_error();
         EXPECT_EQ(reattached, round);
         EXPECT_NE(static_cast<pid_t>(link.welcome().agent_pid), agent);
         EXPECT_EQ(link.epoch(), static_cast<uint64_t>(round + 1));
@@ -77,15 +76,16 @@ TEST(AgentLinkTest, CallsOnOneAnswerSurviveAnAgentThatKeepsDying) {
     Place place;
     AgentLink link;
     std::atomic<bool> stop{false};
+    std::atomic<int> calls{0};
     std::thread killer([&] {
         for (int killed = 0; killed < 5;) {
-            nap_ms(60);
+            const int then = calls;
+            EXPECT_TRUE(eventually("calls are answered", [&] { return calls >= then + 20; }));
             const pid_t p = place.agent_pid();  // 0: none is up yet
             if (p != 0 && ::kill(p, SIGKILL) == 0) ++killed;
         }
         stop = true;
     });
-    int calls = 0;
     do {
         Mail answer;
         ASSERT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(8000)), Status::ok) << link.last_error();

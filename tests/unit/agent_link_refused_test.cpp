@@ -123,10 +123,7 @@ constexpr int64_t kInTimeNs = 3500 * kMs;
 
 // The time that an attempt with this deadline may take: TimeLimit::agent_connect_least at least, agent_connect at most,
 // and what a busy machine adds.
-int64_t limit_of(Deadline wanted) {
-    const int64_t begun = now_ns();
-    return link_detail::connect_deadline(wanted) - begun + 3000 * kMs;
-}
+int64_t limit_of(Deadline wanted) { return remaining_ns(link_detail::connect_deadline(wanted)) + 3000 * kMs; }
 
 // Where the machine gives the closing thread no time until the deadline, the last of the connections was not closed,
 // and the answer is timeout: once more.

@@ -68,10 +68,10 @@ TEST(AgentLinkTest, NeverStartsAnAgentForAPath) {
     EXPECT_NE(::access("/tmp/viaduct-unit-no-such-socket", F_OK), 0);
 }
 
-// On a machine so slow that the agent takes 2.5 s no process makes it slower by starting many.
+// While the agent is on its way for so long that a second one is started, no process makes it slower by starting many.
 TEST(AgentLinkTest, ManyThatWaitForASlowAgentStartFewMore) {
     Place place;
-    const SlowVipkad slow(place, "sleep 2.5");
+    const GatedVipkad slow(place);
     std::vector<std::unique_ptr<AgentLink>> links;
     std::vector<std::thread> threads;
     std::atomic<int> connected{0};
@@ -79,6 +79,8 @@ TEST(AgentLinkTest, ManyThatWaitForASlowAgentStartFewMore) {
         links.push_back(std::make_unique<AgentLink>());
         threads.emplace_back([&, link = links.back().get()] { connected += link->connect() == Status::ok ? 1 : 0; });
     }
+    EXPECT_TRUE(eventually("a second agent is started", [&] { return slow.how_many() >= 2; }));
+    slow.let_all_go();
     for (std::thread& t : threads) t.join();
     EXPECT_EQ(connected, 16);
     EXPECT_LE(slow.how_many(), 3u);
@@ -149,8 +151,7 @@ TEST(AgentLinkTest, TheApplicationCannotSeeTheStart) {
         if (len <= 0) continue;
         EXPECT_NE(std::string(target, static_cast<size_t>(len)), "/dev/zero");
     }
-    const ssize_t len =
-        ::readlink(("/proc/" + std::to_string(agent) + "/cwd").c_str(), target, sizeof target - 1);
+    const ssize_t len = ::readlink(("/proc/" + std::to_string(agent) + "/cwd").c_str(), target, sizeof target - 1);
     EXPECT_EQ(std::string(target, static_cast<size_t>(std::max<ssize_t>(len, 0))), "/");
     EXPECT_EQ(std::stoul(stat_field(agent, "SigIgn:"), nullptr, 16) & (1ul << (SIGCHLD - 1)), 0u);
     ::close(inherited);
@@ -197,9 +198,11 @@ TEST(AgentLinkTest, ManyProcessesThatStartAtOnceShareOneAgent) {
 
 TEST(AgentLinkTest, CallersInAHurryDoNotStartAnAgentEach) {
     Place place;
-    const SlowVipkad slow(place, "sleep 2.5");
+    const GatedVipkad slow(place);
     AgentLink link;
     Status s = Status::timeout;
+    for (int attempt = 0; attempt < 5; ++attempt) ASSERT_EQ(link.connect(in_ms(10)), Status::timeout);
+    slow.let_all_go();
     EXPECT_TRUE(eventually("an attempt ends", [&] { return (s = link.connect(in_ms(10))) != Status::timeout; }));
     EXPECT_EQ(s, Status::ok) << link.last_error();
     EXPECT_LE(slow.how_many(), 4u);

@@ -2,6 +2,7 @@
 // What tests of AgentLink share: requests, and servers that are no vipkad.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -35,7 +36,7 @@ inline Mail wait_request(uint64_t context, const std::string& d) {
 }
 
 inline Mail connect_request(uint64_t context, const NicAddress& host, const std::string& d,
-                     uint32_t timeout_ms = 0xFFFFFFFF) {
+                            uint32_t timeout_ms = 0xFFFFFFFF) {
     kagent::ConnRequest r;
     r.context_id = context;
     r.remote.host = host;
@@ -73,6 +74,23 @@ public:
 private:
     std::string script() const { return std::string(folder_) + "/vipkad"; }
     char folder_[30] = "/tmp/viaduct-slow-XXXXXX";
+};
+
+// One that waits on its way until the test lets it go.
+class GatedVipkad : public SlowVipkad {
+public:
+    explicit GatedVipkad(Place& place) : SlowVipkad(place, "read go <$(dirname $0)/gate") {
+        EXPECT_EQ(::mkfifo(gate().c_str(), 0600), 0);
+        gate_ = Fd(::open(gate().c_str(), O_RDWR | O_CLOEXEC));
+    }
+    void let_all_go() const {
+        const std::string lines(64, '\n');
+        EXPECT_EQ(::write(gate_.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+    }
+
+private:
+    std::string gate() const { return std::filesystem::path(starts()).replace_filename("gate"); }
+    Fd gate_;
 };
 
 }  // namespace viaduct::agent_testing

@@ -24,6 +24,7 @@
 #include "core/agent/find_agent.hpp"
 #include "core/agent/name_holder.hpp"
 #include "core/agent/private_folder.hpp"
+#include "thread_sleeps.hpp"
 
 namespace viaduct {
 namespace {
@@ -241,9 +242,9 @@ TEST_F(MeetingTest, AFullServerOfOursIsNotReplacedWhereTheKernelSaysWhoseItIs) {
     });
 }
 
-// Its server takes one client in two milliseconds, and eight threads connect as fast as they can. Counted are the
-// clients that are taken meanwhile: at most the eight and four in the queue come first, and a few that come while it
-// wakes up.
+// Its server takes one client whenever the queue is full, and eight threads connect as fast as they can. Counted are
+// the clients that are taken meanwhile: at most the eight and four in the queue come first, and a few that come while
+// it wakes up.
 TEST_F(MeetingTest, AClientHasItsTurnInAQueueThatOthersKeepFull) {
     alone([] {
         become_victim();
@@ -252,6 +253,11 @@ TEST_F(MeetingTest, AClientHasItsTurnInAQueueThatOthersKeepFull) {
             ASSERT_EQ(::listen(listener.get(), 4), 0);
             std::atomic<bool> done{false};
             std::atomic<int> taken{0};
+            std::atomic<pid_t> connecting[8]{};
+            const auto all_connecting_sleep = [&] {
+                return std::all_of(std::begin(connecting), std::end(connecting),
+                                   [](const auto& thread) { return thread != 0 && tests::sleeps_now(thread); });
+            };
             std::vector<std::thread> threads;
             threads.emplace_back([&] {
                 pollfd waits{listener.get(), POLLIN, 0};
@@ -259,15 +265,17 @@ TEST_F(MeetingTest, AClientHasItsTurnInAQueueThatOthersKeepFull) {
                     if (::poll(&waits, 1, 100) <= 0) continue;
                     const Fd client(::accept(listener.get(), nullptr, nullptr));
                     ++taken;
-                    nap_ms(2);
+                    // The next one is taken from a full queue, in which all the others wait.
+                    (void)eventually("all sleep", [&] { return done.load() || all_connecting_sleep(); });
                 }
             });
             for (int i = 0; i < 8; ++i) {
-                threads.emplace_back([&] {
+                threads.emplace_back([&, i] {
+                    connecting[i] = ::gettid();
                     while (!done.load()) (void)connect_to(name);
                 });
             }
-            nap_ms(100);
+            EXPECT_TRUE(eventually("clients are taken", [&] { return taken.load() >= 20; }));
             int most = 0;
             for (int i = 0; i < 5; ++i) {
                 Fd fd;

@@ -25,11 +25,6 @@ namespace viaduct::agent_testing {
 
 inline constexpr int64_t kMs = 1'000'000;
 
-inline void nap_ms(int64_t ms) {
-    const timespec t = timespec_of(ms * kMs);
-    ::nanosleep(&t, nullptr);
-}
-
 // Which processes such a test waits for is unknown: the agent that the library starts is no child of the test. There is
 // no process 0, so that the stall of the whole system counts.
 inline const std::vector<pid_t> kAnyProcess{0};
@@ -61,15 +56,13 @@ inline Fd connect_to(const std::string& address, bool blocking = true) {
 }
 
 // Says hello on a raw socket; the answer.
-inline Mail hello(int fd, uint32_t flags = 0, uint16_t low = kagent::kVersionMin,
-                  uint16_t high = kagent::kVersionMax) {
+inline Mail hello(int fd, uint32_t flags = 0, uint16_t low = kagent::kVersionMin, uint16_t high = kagent::kVersionMax) {
     kagent::Hello h;
     h.flags = flags;
     h.version_min = low;
     h.version_max = high;
     Mail m;
-    if (send_mail(fd, Mail::of(kagent::Type::kHello, h, 1)) == Status::ok)
-        (void)receive_mail(fd, &m);
+    if (send_mail(fd, Mail::of(kagent::Type::kHello, h, 1)) == Status::ok) (void)receive_mail(fd, &m);
     return m;
 }
 
@@ -169,5 +162,13 @@ public:
     bool up = false;
     int status = -1;
 };
+
+// Another agent has come, served a client and left after its linger time: a sign that this time has passed for all.
+inline bool another_agent_has_left(const Place& place, const std::string& linger_ms) {
+    const std::string address = place.address + "-another";
+    Daemon another(address, {"--linger-ms", linger_ms});
+    const bool is_served = another.up && hello(connect_to(address).get()).type() == kagent::Type::kWelcome;
+    return is_served && another.ends();
+}
 
 }  // namespace viaduct::agent_testing

@@ -12,6 +12,7 @@
 
 #include "core/stats/failures.hpp"
 #include "core/text/code_names.hpp"
+#include "thread_sleeps.hpp"
 
 namespace viaduct::stats {
 namespace {
@@ -95,14 +96,13 @@ protected:
     // Holds the ring until the other thread has looked for a while.
     template <class Work>
     void hold_meanwhile(Work&& work) {
-        std::atomic<bool> begun = false;
+        tests::SleepMark waits;
         ring->busy = static_cast<uint32_t>(::gettid());
         std::thread other([&] {
-            begun = true;
+            waits.set();
             work();
         });
-        while (!begun) std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        EXPECT_TRUE(tests::eventually("the other thread sleeps", [&] { return waits.has_slept(); }));
         ring->busy = 0;
         other.join();
     }

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "thread_sleeps.hpp"
+
 namespace viaduct {
 namespace {
 
@@ -188,11 +190,9 @@ TEST(RegionTable, IsSeenByPeersThatCannotWriteIt) {
     const uint32_t h = table.add(region(0x1000, 64, 3, kRegionRdmaWrite));
     Fd given(table.open_read_only());
     ASSERT_TRUE(given.valid());
-    EXPECT_EQ(
-        ::mmap(nullptr, RegionTable::segment_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, given.get(), 0),
-        MAP_FAILED);
-    const Segment mapped =
-        Segment::map(std::move(given), RegionTable::segment_bytes(), Segment::Access::read_only);
+    EXPECT_EQ(::mmap(nullptr, RegionTable::segment_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, given.get(), 0),
+              MAP_FAILED);
+    const Segment mapped = Segment::map(std::move(given), RegionTable::segment_bytes(), Segment::Access::read_only);
     ASSERT_TRUE(mapped.valid());
     const RegionView view(reinterpret_cast<const RegionEntry*>(mapped.data()), kMaxRegions);
     EXPECT_EQ(view.check(h, 0x1000, 64, 3), RegionCheck::ok);
@@ -217,8 +217,7 @@ TEST(RegionTableStress, ReadersNeverSeeAMixedEntry) {
                 Region r;
                 if (table.snapshot(h, &r)) {
                     ++good;
-                    if (r.length != r.base / 16 || r.arena_offset != r.base + 1 || r.flags != r.ptag % 4)
-                        ++mixed;
+                    if (r.length != r.base / 16 || r.arena_offset != r.base + 1 || r.flags != r.ptag % 4) ++mixed;
                 }
                 // Base and length of one handle never change: never inside of more than it has.
                 const RegionCheck past = table.check(h, 0x10'000'000, 0x10'000'000, 0);
@@ -273,11 +272,17 @@ TEST(RegionTableStress, AChangeThatIsPreemptedNeverHidesTheRegion) {
             if (r.flags != r.ptag % 4) ++mixed;
         }
     });
+    std::atomic<pid_t> owner_thread{0};
     std::thread owner([&] {
         move_to_one_processor();
+        owner_thread = ::gettid();
         for (uint32_t i = 0; !stop.load(std::memory_order_relaxed); ++i) table.change(h, 0x1000, i % 64, i % 4);
     });
-    std::this_thread::sleep_for(std::chrono::seconds(3));
+    // So often, the scheduler has let the reader look in the middle of a change.
+    constexpr long kInterruptions = 300;
+    EXPECT_TRUE(tests::eventually("the owner is interrupted often", [&] {
+        return owner_thread != 0 && tests::interruptions_so_far(owner_thread) > kInterruptions;
+    }));
     stop = true;
     reader.join();
     owner.join();
@@ -314,8 +319,7 @@ TEST(RegionTableStress, ManyThreadsRegisterAtOnce) {
             for (uint32_t i = 0; i < 20'000; ++i) {
                 const uint64_t base = (uint64_t{t} << 40) + i;
                 const uint32_t h = table.add(region(base, 10));
-                if (h == 0 || table.check(h, base, 10, 0) != RegionCheck::ok ||
-                    !table.remove(h, base, nullptr))
+                if (h == 0 || table.check(h, base, 10, 0) != RegionCheck::ok || !table.remove(h, base, nullptr))
                     ++failures;
             }
         });

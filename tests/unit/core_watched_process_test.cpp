@@ -109,7 +109,7 @@ TEST(WatchedProcess, HasEndedWhenItIsAZombieAndWhenItIsGone) {
 
 TEST(WatchedProcess, ANumberThatIsUsedAgainIsNotIt) {
     const uint64_t moment = boot_ticks();
-    ::usleep(30'000);  // more than a tick
+    ASSERT_TRUE(tests::eventually("the next tick but one", [moment] { return boot_ticks() > moment + 1; }));
     const WatchedChild child;
     EXPECT_EQ(WatchedProcess(child.number(), moment).state(), ProcessState::ended);
 }
@@ -144,7 +144,7 @@ TEST(WatchedProcess, IsSeenWithoutADescriptor) {
 }
 
 TEST(WatchedProcess, ThatHasBecomeAnotherProgramHasLostItsMapping) {
-    // Without randomized addresses sleep(1) may have a mapping of one page at the same place.
+    // Without randomized addresses the program `sleep` may have a mapping of one page at the same place.
     constexpr size_t kBytes = 61 * size_t{4096};
     void* const at = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(at, MAP_FAILED);

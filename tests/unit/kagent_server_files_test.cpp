@@ -9,6 +9,7 @@
 #include "core/shm/foreign_files.hpp"
 #include "lingering_socket.hpp"
 #include "tests/eventually.hpp"
+#include "thread_sleeps.hpp"
 #include "vipkad_testing.hpp"
 
 namespace viaduct {
@@ -60,12 +61,15 @@ TEST_F(VipkadTest, ManyFilesThatTakeLongToCloseTakeFewThreads) {
     }
     ASSERT_EQ(::kill(daemon.pid, SIGCONT), 0);
     size_t most = 0;
-    EXPECT_TRUE(eventually("all of them are turned away", [&] {
-        most = std::max(most, threads());
-        Mail m;
-        return std::all_of(clients.begin(), clients.end(),
-                           [&](const Fd& fd) { return receive_mail(fd.get(), &m) == Status::closed; });
-    }, std::chrono::seconds(20)));
+    EXPECT_TRUE(eventually(
+        "all of them are turned away",
+        [&] {
+            most = std::max(most, threads());
+            Mail m;
+            return std::all_of(clients.begin(), clients.end(),
+                               [&](const Fd& fd) { return receive_mail(fd.get(), &m) == Status::closed; });
+        },
+        std::chrono::seconds(20)));
     // One that is done may not have ended yet when the next begins. The files are 100.
     EXPECT_LE(most, before + 2 * Closers::kThreads);
     EXPECT_EQ(ask(witness.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
@@ -87,16 +91,16 @@ TEST_F(VipkadTest, FilesThatAClientDoesNotTakeAreCounted) {
         return at == std::string::npos ? 0 : std::atol(text.c_str() + number + 7);
     };
     const long before = used();
-    for (uint32_t i = 0; i < 10; ++i)
-        ASSERT_EQ(send_mail(stalled.get(), Mail(Type::kStatus, 2 + i)), Status::ok);
+    for (uint32_t i = 0; i < 10; ++i) ASSERT_EQ(send_mail(stalled.get(), Mail(Type::kStatus, 2 + i)), Status::ok);
     EXPECT_TRUE(eventually("ten files are counted", [&] { return used() >= before + 10; })) << before << " " << used();
     Mail m;
-    EXPECT_TRUE(eventually("none is counted", [&] {
-        while (receive_mail(stalled.get(), &m) == Status::ok) {
-        }
-        return used() <= before + 1;
-    })) << before
-        << " " << used();
+    EXPECT_TRUE(eventually("none is counted",
+                           [&] {
+                               while (receive_mail(stalled.get(), &m) == Status::ok) {
+                               }
+                               return used() <= before + 1;
+                           }))
+        << before << " " << used();
 }
 
 TEST_F(VipkadTest, DescriptorsNeverStayWithTheAgent) {
@@ -138,7 +142,7 @@ TEST(VipkadLifeTest, OneUserCannotTakeAllDescriptors) {
         });
     };
     EXPECT_TRUE(eventually("ten clients are left", [&] { return open() == 10; })) << open();
-    nap_ms(50);
+    EXPECT_TRUE(eventually("the agent sleeps", [&] { return tests::process_sleeps(daemon.pid); }));
     EXPECT_EQ(open(), 10) << "these stay";
     silent.clear();
     EXPECT_TRUE(eventually("a client is taken", [&] {

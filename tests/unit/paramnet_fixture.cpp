@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::paramnet::test {
 
@@ -98,8 +99,7 @@ Status FakeAgent::agent_start(const Mail& request, uint32_t* ticket, Deadline) {
     }
     kagent::ConnRequest body;
     if (!request.get(&body)) return Status::invalid;
-    const std::string key(reinterpret_cast<const char*>(body.local.discriminator),
-                          body.local.discriminator_len);
+    const std::string key(reinterpret_cast<const char*>(body.local.discriminator), body.local.discriminator_len);
     const std::lock_guard lock(matcher_.mutex);
     const auto other = matcher_.waiting.find(key);
     if (other == matcher_.waiting.end()) {
@@ -111,29 +111,26 @@ Status FakeAgent::agent_start(const Mail& request, uint32_t* ticket, Deadline) {
     JoinGrant grant;
     const MapSettings none;
     EXPECT_EQ(viaduct_provider_v1.control.join(NicInfo(), NicInfo(), none, &grant), Status::ok);
-    first.agent->answer(first.ticket,
-                        joined_mail(*this, body, grant.segment_fd, 0, matcher_.same_process, ::getpid()));
-    answer(*ticket,
-           joined_mail(*first.agent, first.request, grant.segment_fd, 1, matcher_.same_process, ::getpid()));
+    first.agent->answer(first.ticket, joined_mail(*this, body, grant.segment_fd, 0, matcher_.same_process, ::getpid()));
+    answer(*ticket, joined_mail(*first.agent, first.request, grant.segment_fd, 1, matcher_.same_process, ::getpid()));
     ::close(grant.segment_fd);
     return Status::ok;
 }
 
 Status FakeAgent::agent_await(uint32_t ticket, Deadline deadline, Mail* out) {
-    for (;;) {
-        {
-            const std::lock_guard lock(mutex_);
-            const auto found = silent_ ? answers_.end() : answers_.find(ticket);
-            if (found != answers_.end()) {
-                *out = std::move(found->second.front());
-                found->second.pop_front();
-                if (found->second.empty()) answers_.erase(found);
-                return Status::ok;
-            }
-        }
-        if (now_ns() >= deadline) return Status::not_done;
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
+    const auto is_taken = [&] {
+        const std::lock_guard lock(mutex_);
+        const auto found = silent_ ? answers_.end() : answers_.find(ticket);
+        if (found == answers_.end()) return false;
+        *out = std::move(found->second.front());
+        found->second.pop_front();
+        if (found->second.empty()) answers_.erase(found);
+        return true;
+    };
+    // Without a deadline too, an answer that never comes ends the test.
+    const std::chrono::nanoseconds left(deadline == kNever ? tests::kEventuallyLimit.count() * 1'000'000
+                                                           : remaining_ns(deadline));
+    return tests::eventually("the agent answers", is_taken, {{}, left}) ? Status::ok : Status::not_done;
 }
 
 void FakeAgent::agent_abandon(uint32_t ticket, LateAnswer late, uint64_t argument) {
@@ -169,7 +166,7 @@ void FakeAgent::unwatch(uint32_t watch_id) {
 }
 
 void FakeAgent::look() {
-    while (!stop_) {
+    const auto fire_one = [this] {
         std::vector<std::pair<uint32_t, Watch>> ready;
         {
             const std::lock_guard lock(mutex_);
@@ -190,8 +187,9 @@ void FakeAgent::look() {
             const std::lock_guard lock(mutex_);
             firing_ = 0;
         }
-        if (ready.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+        return !ready.empty();
+    };
+    while (!stop_) (void)tests::eventually("a watched file is readable", [&] { return fire_one() || stop_; });
 }
 
 Status FakeAgent::spawn(const char*, void (*run)(void*), void* argument) {
@@ -265,8 +263,7 @@ void TestNic::remove_region(uint32_t handle) {
 
 struct Events {
     static TestVi& of(ViCore& core) { return *static_cast<TestVi*>(core.owner); }
-    static void async_error(ViCore& core, VIP_ERROR_CODE code, VIP_RESOURCE_CODE, VIP_ULONG opcode,
-                            VIP_DESCRIPTOR*) {
+    static void async_error(ViCore& core, VIP_ERROR_CODE code, VIP_RESOURCE_CODE, VIP_ULONG opcode, VIP_DESCRIPTOR*) {
         TestVi& vi = of(core);
         const std::lock_guard lock(vi.errors_mutex_);
         vi.errors_.push_back({code, opcode});
@@ -328,8 +325,7 @@ TestVi::~TestVi() {
 }
 
 VIP_DESCRIPTOR* TestVi::descriptor(bool receive, uint32_t i) const {
-    return reinterpret_cast<VIP_DESCRIPTOR*>(memory_.get() +
-                                             ((receive ? kDepth : 0) + i % kDepth) * kDescriptorBytes);
+    return reinterpret_cast<VIP_DESCRIPTOR*>(memory_.get() + ((receive ? kDepth : 0) + i % kDepth) * kDescriptorBytes);
 }
 
 VIP_DESCRIPTOR* TestVi::make(bool receive, const void* address, uint32_t n, uint32_t control) {
@@ -346,8 +342,7 @@ VIP_DESCRIPTOR* TestVi::make(bool receive, const void* address, uint32_t n, uint
     return d;
 }
 
-VIP_DESCRIPTOR* TestVi::make_rdma(uint32_t control, void* local, uint32_t n, const void* remote,
-                                  uint32_t handle) {
+VIP_DESCRIPTOR* TestVi::make_rdma(uint32_t control, void* local, uint32_t n, const void* remote, uint32_t handle) {
     VIP_DESCRIPTOR* d = make(false, nullptr, 0, control);
     d->CS.Length = n;
     d->CS.SegCount = n != 0 ? 2 : 1;
@@ -452,8 +447,7 @@ ConnectOp* begin_connect(TestVi& vi, const std::string& discriminator) {
     address.discriminator_len = static_cast<uint16_t>(discriminator.size());
     std::memcpy(address.discriminator, discriminator.data(), discriminator.size());
     ConnectOp* op = nullptr;
-    EXPECT_EQ(ops().peer_request(vi.nic.context, vi.core, address, address, vi.core.traits, kNever, &op),
-              Status::ok);
+    EXPECT_EQ(ops().peer_request(vi.nic.context, vi.core, address, address, vi.core.traits, kNever, &op), Status::ok);
     return op;
 }
 

@@ -32,8 +32,7 @@ struct Star {
 TEST(Groups, FindMessagesOfManyVis) {
     Star star(100);
     for (uint32_t round = 1; round <= 4; ++round) {
-        for (uint32_t i = 0; i < 100; ++i)
-            star.rays[(i * 37) % 100]->send(star.rays[(i * 37) % 100]->data(), 8);
+        for (uint32_t i = 0; i < 100; ++i) star.rays[(i * 37) % 100]->send(star.rays[(i * 37) % 100]->data(), 8);
         star.nic_hub.poll();
         for (uint32_t i = 0; i < 100; ++i) ASSERT_EQ(star.completed(i), round) << i;
     }
@@ -128,7 +127,7 @@ TEST(Groups, SettleTheirOnlyBusyViWhenAMessageBreaksIt) {
 constexpr int kMostSleeps = 100;
 
 // The same questions as VipRecvWait: sleep_begin, one more poll, sleep_wait.
-VIP_DESCRIPTOR* sleep_for_receive(TestVi& vi) {
+VIP_DESCRIPTOR* receive_after_sleeps(TestVi& vi) {
     NicContext* nic = vi.nic.context;
     VIP_DESCRIPTOR* d = nullptr;
     for (int sleeps = 0; d == nullptr && sleeps < kMostSleeps; ++sleeps) {
@@ -153,7 +152,7 @@ TEST(Sleepers, AreWokenByAMessage) {
             pair.a.send(pair.a.data(), 8);
         });
         tests::RunningTime time;
-        EXPECT_NE(sleep_for_receive(pair.b), nullptr);
+        EXPECT_NE(receive_after_sleeps(pair.b), nullptr);
         if (time.running_ns() > 60'000'000) ++slow;
         sender.join();
     }
@@ -169,7 +168,7 @@ TEST(Sleepers, LoseNoMessageInTheRaceOfFallingAsleep) {
     std::thread echo([&] {
         for (uint32_t i = 0; i < kRounds; ++i) {
             const int64_t begun = time.wall_ns();
-            if (sleep_for_receive(pair.b) == nullptr) return;
+            if (receive_after_sleeps(pair.b) == nullptr) return;
             if (time.wall_ns() - begun > kSlow) ++slow;
             pair.b.receive(pair.b.data(), 64);
             pair.b.send(pair.b.data(), 8);
@@ -185,7 +184,7 @@ TEST(Sleepers, LoseNoMessageInTheRaceOfFallingAsleep) {
     for (; done < kRounds; ++done) {
         for (uint32_t k = 0; k < done * 7 % 500; ++k) std::atomic_signal_fence(std::memory_order_seq_cst);
         pair.a.send(pair.a.data(), 8);
-        if (sleep_for_receive(pair.a) == nullptr) break;
+        if (receive_after_sleeps(pair.a) == nullptr) break;
         pair.a.receive(pair.a.data(), 64);
         while (pair.a.send_done() != nullptr) {
         }

@@ -77,9 +77,11 @@ TEST_F(Life, IsOfNoConcernToForkedChildren) {
             ::waitpid(grandchild, nullptr, 0);
             if (::fork() == 0) ::_exit(0);
             ::wait(nullptr);
+            ::raise(SIGSTOP);
         });
-        ASSERT_TRUE(eventually([&] { return held(); }));
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+        ASSERT_TRUE(WIFSTOPPED(status)) << "its children have ended";
         EXPECT_TRUE(held());
         end(child);
         EXPECT_TRUE(has_ended(life_->exchange(0)));
@@ -99,8 +101,7 @@ TEST(PeerLife, NothingIsCopiedIntoAnotherProgram) {
     fill(pair.a.data(), 4096, 1);
     fill(pair.b.data(), 4096, 2);
     pair.nic_b.context->owner->life.fetch_or(FUTEX_OWNER_DIED);
-    pair.a.post_send(
-        pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 4096, pair.b.data(), pair.b.region));
+    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 4096, pair.b.data(), pair.b.region));
     VIP_DESCRIPTOR* d = pair.a.wait_send();
     ASSERT_NE(d, nullptr);
     EXPECT_EQ(status_of(d) & VIP_STATUS_DONE, VIP_STATUS_DONE);

@@ -6,6 +6,7 @@
 #include "core/clock/clock.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/link_model.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
@@ -107,7 +108,7 @@ TEST_P(Modelled, MessagesComeInOrderAndNoneBeforeItsTime) {
     TestPair pair(GetParam(), Reach::same_process, 1 << 20, kModelled);
     constexpr uint32_t kMessages = 100, kBytes = 5000;
     for (uint32_t i = 0; i < kMessages; ++i) pair.b.receive(pair.b.data() + i * kBytes, kBytes);
-    const int64_t begin = now_ns();
+    const tests::RunningTime time;
     for (uint32_t i = 0; i < kMessages; ++i) {
         fill(pair.a.data() + i * kBytes, kBytes, i);
         pair.a.send(pair.a.data() + i * kBytes, kBytes);
@@ -119,7 +120,7 @@ TEST_P(Modelled, MessagesComeInOrderAndNoneBeforeItsTime) {
             pair.a.send_done();
             return (d = pair.b.recv_done()) != nullptr;
         }));
-        const int64_t passed = now_ns() - begin;
+        const int64_t passed = time.wall_ns();
         EXPECT_GE(passed, 9'000 + (i + 1) * m.wire_ns(kBytes));
         EXPECT_EQ(d->CS.Length, kBytes);
         EXPECT_TRUE(filled(pair.b.data() + i * kBytes, kBytes, i));
@@ -143,19 +144,18 @@ TEST(ModelledRdma, IsNotThereBeforeItsTime) {
     TestPair pair(kLevel, Reach::same_process, 1 << 20, kModelled);
     constexpr uint32_t kBytes = 100'000;
     fill(pair.a.data(), kBytes, 3);
-    const int64_t begin = now_ns();
-    pair.a.post_send(
-        pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), kBytes, pair.b.data(), pair.b.region));
+    const tests::RunningTime time;
+    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), kBytes, pair.b.data(), pair.b.region));
     ASSERT_NE(pair.a.wait_send(), nullptr);
     const LinkModel m = paramnet2(1);
-    EXPECT_GE(now_ns() - begin, 9'000 + m.wire_ns(kBytes));
+    EXPECT_GE(time.wall_ns(), 9'000 + m.wire_ns(kBytes));
     EXPECT_TRUE(filled(pair.b.data(), kBytes, 3));
 
-    const int64_t read_begin = now_ns();
-    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair.a.data() + kBytes, kBytes, pair.b.data(),
-                                      pair.b.region));
+    const tests::RunningTime of_read;
+    pair.a.post_send(
+        pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair.a.data() + kBytes, kBytes, pair.b.data(), pair.b.region));
     ASSERT_NE(pair.a.wait_send(), nullptr);
-    EXPECT_GE(now_ns() - read_begin, 13'000 + m.wire_ns(kBytes)) << "there and back";
+    EXPECT_GE(of_read.wall_ns(), 13'000 + m.wire_ns(kBytes)) << "there and back";
     EXPECT_TRUE(filled(pair.a.data() + kBytes, kBytes, 3));
 }
 
@@ -189,10 +189,10 @@ TEST(ModelledEnd, ASpoiltMessageTakesItsTimeWithIt) {
     EXPECT_NE(status_of(spoilt) & VIP_STATUS_PROTECTION_ERROR, 0u);
 
     pair.b.receive(pair.b.data(), 100'000);
-    const int64_t begin = now_ns();
+    const tests::RunningTime time;
     pair.a.send(pair.a.data(), 100'000);
     ASSERT_NE(pair.a.wait_send(), nullptr);
-    EXPECT_GE(now_ns() - begin, 100'000'000);
+    EXPECT_GE(time.wall_ns(), 100'000'000);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "paramnet_rdma_testing.hpp"
 #include "providers/paramnet/cross_copy.hpp"
+#include "tests/eventually.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
@@ -19,8 +20,7 @@ TEST_P(Rdma, WritesArriveWithoutACallOfTheTarget) {
         fill(pair.a.data(), size, ++seed);
         std::byte* target = pair.b.data() + 5;
         target[size] = std::byte{0xEE};
-        pair.a.post_send(
-            pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), size, target, pair.b.region));
+        pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), size, target, pair.b.region));
         VIP_DESCRIPTOR* d = pair.a.wait_send();
         ASSERT_NE(d, nullptr);
         EXPECT_EQ(status_of(d), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_WRITE});
@@ -35,14 +35,13 @@ TEST_P(Rdma, WriteWithImmediateTakesAReceiveAndLeavesItsSegmentsAlone) {
     std::memset(pair.b.data(), 0x11, 100);
     pair.b.receive(pair.b.data(), 100);
     fill(pair.a.data(), 3000, 4);
-    VIP_DESCRIPTOR* d = pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, pair.a.data(),
-                                         3000, pair.b.data() + 1000, pair.b.region);
+    VIP_DESCRIPTOR* d = pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, pair.a.data(), 3000,
+                                         pair.b.data() + 1000, pair.b.region);
     d->CS.ImmediateData = 0xDEADBEEF;
     pair.a.post_send(d);
     VIP_DESCRIPTOR* got = pair.b.wait_recv();
     ASSERT_NE(got, nullptr);
-    EXPECT_EQ(status_of(got),
-              uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE});
+    EXPECT_EQ(status_of(got), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE});
     EXPECT_EQ(got->CS.Length, 3000u);
     EXPECT_EQ(got->CS.ImmediateData, 0xDEADBEEFu);
     EXPECT_TRUE(filled(pair.b.data() + 1000, 3000, 4)) << "in place when the receive completes";
@@ -63,8 +62,8 @@ TEST_P(Rdma, ACompletionIsToldAsItWasWhateverIsWrittenOverItsDescriptor) {
     VIP_DESCRIPTOR* received = pair.b.descriptor(true, 0);
     const VIP_UINT32 forged = VIP_STATUS_DONE | VIP_STATUS_LENGTH_ERROR;
     std::memcpy(pair.a.data() + 64, &forged, sizeof forged);
-    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data() + 64, sizeof forged,
-                                      &received->CS.Status, pair.b.region));
+    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data() + 64, sizeof forged, &received->CS.Status,
+                                      pair.b.region));
     ASSERT_TRUE(eventually([&] { return status_of(received) == forged; }));
     bool in_error = true;
     queue.lock.lock();
@@ -78,8 +77,8 @@ TEST_P(Rdma, ASendBehindAWriteFindsItDone) {
     for (uint32_t i = 0; i < 200; ++i) {
         pair.b.receive(pair.b.data(), 8);
         fill(pair.a.data() + 100, 20000, i);
-        pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data() + 100, 20000,
-                                          pair.b.data() + 100, pair.b.region));
+        pair.a.post_send(
+            pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data() + 100, 20000, pair.b.data() + 100, pair.b.region));
         pair.a.send(pair.a.data(), 8);
         ASSERT_NE(pair.b.wait_recv(), nullptr);
         ASSERT_TRUE(filled(pair.b.data() + 100, 20000, i));
@@ -94,12 +93,10 @@ TEST_P(Rdma, RefusedWritesTouchNothing) {
         std::function<void(TestVi& target, const std::byte** address, uint32_t* handle)> spoil;
     };
     const Case cases[] = {
-        {"unknown handle",
-         [](TestVi&, const std::byte**, uint32_t* handle) { *handle += 1u << kRegionIndexBits; }},
+        {"unknown handle", [](TestVi&, const std::byte**, uint32_t* handle) { *handle += 1u << kRegionIndexBits; }},
         {"beyond the end",
          [](TestVi& t, const std::byte** address, uint32_t*) { *address = t.data() + (1 << 20) - 99; }},
-        {"before the start",
-         [](TestVi& t, const std::byte** address, uint32_t*) { *address = t.data() - (1 << 30); }},
+        {"before the start", [](TestVi& t, const std::byte** address, uint32_t*) { *address = t.data() - (1 << 30); }},
         {"region not enabled",
          [](TestVi& t, const std::byte** address, uint32_t* handle) {
              *handle = t.nic.add_region(const_cast<std::byte*>(*address), 100, kRegionRdmaRead);
@@ -113,8 +110,7 @@ TEST_P(Rdma, RefusedWritesTouchNothing) {
         SCOPED_TRACE(c.name);
         Matcher matcher;
         matcher.same_process = reach() == Reach::same_process;
-        const std::map<std::string, std::string> settings = {
-            {"cross_copy", reach() == Reach::none ? "off" : "auto"}};
+        const std::map<std::string, std::string> settings = {{"cross_copy", reach() == Reach::none ? "off" : "auto"}};
         TestNic nic_a(matcher, settings), nic_b(matcher, settings);
         TestVi a(nic_a, level()), b(nic_b, level());
         b.core.ptag = 3;
@@ -127,8 +123,7 @@ TEST_P(Rdma, RefusedWritesTouchNothing) {
         EXPECT_TRUE(b.is_told(VIP_ERROR_RDMAW_PROT));
         VIP_DESCRIPTOR* d = a.wait_send();
         ASSERT_NE(d, nullptr);
-        EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK,
-                  reception() ? uint32_t{VIP_STATUS_RDMA_PROT_ERROR} : 0u);
+        EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, reception() ? uint32_t{VIP_STATUS_RDMA_PROT_ERROR} : 0u);
         EXPECT_TRUE(a.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
         EXPECT_TRUE(b.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
         for (int i = 0; i < 1 << 20; ++i) ASSERT_EQ(b.data()[i], std::byte{0x33});
@@ -138,8 +133,7 @@ TEST_P(Rdma, RefusedWritesTouchNothing) {
 TEST_P(Rdma, AViThatDoesNotAllowItRefuses) {
     Matcher matcher;
     matcher.same_process = reach() == Reach::same_process;
-    const std::map<std::string, std::string> settings = {
-        {"cross_copy", reach() == Reach::none ? "off" : "auto"}};
+    const std::map<std::string, std::string> settings = {{"cross_copy", reach() == Reach::none ? "off" : "auto"}};
     TestNic nic_a(matcher, settings), nic_b(matcher, settings);
     TestVi a(nic_a, level()), b(nic_b, level());
     b.core.traits.rdma_write = 0;
@@ -199,8 +193,8 @@ TEST_P(Rdma, ReadsAndSendsCompleteInPostingOrder) {
 TEST_P(Rdma, RefusedReadsBreakTheConnection) {
     if (unreliable()) return;
     TestPair pair(level(), reach());
-    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair.a.data(), 100, pair.b.data(),
-                                      pair.b.region + (1u << 17)));
+    pair.a.post_send(
+        pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair.a.data(), 100, pair.b.data(), pair.b.region + (1u << 17)));
     EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAR_PROT));
     VIP_DESCRIPTOR* d = nullptr;
     ASSERT_TRUE(eventually([&] {
@@ -243,8 +237,8 @@ TEST_P(Rdma, TheLastBytesBecomeVisibleLast) {
     for (uint32_t round = 1; round <= 200; ++round) {
         auto* words = reinterpret_cast<uint32_t*>(pair.a.data());
         for (uint32_t i = 0; i < kWords; ++i) words[i] = round;
-        pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), kWords * 4, pair.b.data(),
-                                          pair.b.region));
+        pair.a.post_send(
+            pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), kWords * 4, pair.b.data(), pair.b.region));
         EXPECT_NE(pair.a.wait_send(), nullptr);
         if (!eventually([&] { return rounds == round; })) break;
     }
@@ -260,6 +254,7 @@ TEST_P(Rdma, DeregistrationEndsAllWriting) {
     std::atomic<bool> stop{false};
     std::atomic<uint32_t> handle{0};
     std::byte* target = pair.b.data();
+    std::atomic<uint32_t> written{0};
     std::thread writer([&] {
         std::memset(pair.a.data(), 0x77, 200000);
         while (!stop) {
@@ -267,17 +262,18 @@ TEST_P(Rdma, DeregistrationEndsAllWriting) {
             if (now == 0) continue;
             pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 200000, target, now));
             pair.a.wait_send();
+            ++written;
         }
     });
     uint32_t late = 0;
     for (int round = 0; round < 50; ++round) {
         const uint32_t made = pair.nic_b.add_region(target, 200000);
         handle = made;
-        eventually(
-            [&] { return std::atomic_ref(reinterpret_cast<uint8_t&>(target[199999])).load() == 0x77; });
+        eventually([&] { return std::atomic_ref(reinterpret_cast<uint8_t&>(target[199999])).load() == 0x77; });
         pair.nic_b.remove_region(made);
         std::memset(target, 0, 200000);
-        std::this_thread::sleep_for(std::chrono::microseconds(300));
+        const uint32_t then = written;
+        EXPECT_TRUE(tests::eventually("two more writes end", [&] { return written >= then + 2; }));
         for (int i = 0; i < 200000; ++i) late += target[i] != std::byte{0};
         std::memset(target, 0, 200000);
     }
@@ -289,22 +285,21 @@ TEST_P(Rdma, DeregistrationEndsAllWriting) {
 TEST_P(Rdma, DisconnectEndsAllWriting) {
     for (int round = 0; round < 10; ++round) {
         TestPair pair(level(), reach());
-        std::atomic<bool> stop{false};
+        std::atomic<bool> stop{false}, has_ended{false};
         std::thread writer([&] {
             std::memset(pair.a.data(), 0x77, 200000);
             while (!stop && pair.a.state() == VIP_STATE_CONNECTED) {
-                pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 200000,
-                                                  pair.b.data(), pair.b.region));
+                pair.a.post_send(
+                    pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 200000, pair.b.data(), pair.b.region));
                 for (int i = 0; i < 10000 && pair.a.send_done() == nullptr; ++i) {
                 }
             }
+            has_ended = true;
         });
-        eventually([&] {
-            return std::atomic_ref(reinterpret_cast<uint8_t&>(pair.b.data()[199999])).load() == 0x77;
-        });
+        eventually([&] { return std::atomic_ref(reinterpret_cast<uint8_t&>(pair.b.data()[199999])).load() == 0x77; });
         pair.b.disconnect();
         std::memset(pair.b.data(), 0, 200000);
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        EXPECT_TRUE(tests::eventually("the writer has noticed the end", [&] { return has_ended.load(); }));
         uint32_t late = 0;
         for (int i = 0; i < 200000; ++i) late += pair.b.data()[i] != std::byte{0};
         EXPECT_EQ(late, 0u);
@@ -315,8 +310,7 @@ TEST_P(Rdma, DisconnectEndsAllWriting) {
 
 INSTANTIATE_TEST_SUITE_P(Paramnet, Rdma,
                          testing::Combine(testing::ValuesIn(kLevels),
-                                          testing::Values(Reach::same_process, Reach::cross_copy,
-                                                          Reach::none)),
+                                          testing::Values(Reach::same_process, Reach::cross_copy, Reach::none)),
                          way_name);
 
 TEST(CopyBetweenProcesses, ProbeTellsRightFromWrong) {

@@ -3,7 +3,6 @@
 #include "vipl/exiting.hpp"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "core/clock/clock.hpp"
+#include "thread_sleeps.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/nic.hpp"
 
@@ -39,7 +39,7 @@ public:
     void report(VIP_ERROR_CODE code) {
         AsyncError error;
         error.record.ErrorCode = code;
-        error.due = now_ns();
+        error.due = deadline_from_timeout(0);
         dispatcher_->report(error);
     }
     std::vector<VIP_ERROR_CODE> codes() {
@@ -47,8 +47,11 @@ public:
         return codes_;
     }
     bool reaches(size_t count) {
-        for (int i = 0; i < 20000 && codes().size() < count; ++i) ::poll(nullptr, 0, 1);
-        return codes().size() >= count;
+        return tests::eventually("the errors are told", [&] { return codes().size() >= count; }).holds;
+    }
+    // Whether the handler thread has looked at all that was reported, and waits.
+    static bool waits() {
+        return tests::eventually("the handler thread waits", [] { return tests::all_sleep("vipl-handlers"); }).holds;
     }
 
 private:
@@ -105,7 +108,7 @@ TEST(ThreadEndTest, ErrorsWaitInOrderUntilItIsKnownThatTheProcessGoesOn) {
     EXPECT_EQ(process_end(), ProcessEnd::undecided);
     told.report(VIP_ERROR_POST_DESC);
     told.report(VIP_ERROR_RECVQ_EMPTY);
-    ::poll(nullptr, 0, 30);
+    EXPECT_TRUE(Told::waits());
     EXPECT_TRUE(told.codes().empty()) << "it may be exit() that destroys the objects of this thread";
     halt.go_on.count_down();
     EXPECT_TRUE(told.reaches(2));
@@ -128,7 +131,7 @@ TEST(ProcessEndTest, NothingIsToldInsideExit) {
         std::atexit([] {
             if (process_end() == ProcessEnd::none) ::_exit(1);
             told->report(VIP_ERROR_CONN_LOST);
-            ::poll(nullptr, 0, 100);
+            if (!Told::waits()) ::_exit(4);
             ::_exit(told->codes().empty() ? 0 : 2);
         });
         watch_this_thread();
