@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Each kind of fault that lint.py looks for, planted in a folder: it finds that one, and none where there is none.
+"""Each kind of fault that the checks of this folder look for, planted in a folder: the check finds that one, and none where
+there is none.
 usage: selftest.py"""
 
 import os
@@ -12,6 +13,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 LINT = os.path.join(HERE, "lint.py")
 WORDS = os.path.join(HERE, "words.py")
+SLEEPS = os.path.join(HERE, "sleeps.py")
 CLEAN = {
     "a.sh": "#!/bin/bash\necho well\n",
     "b.py": "#!/usr/bin/env python3\nprint('well')\n",
@@ -85,6 +87,33 @@ PLANTED_WORDS = [
     ("tests/udp/cut.py", "# Anybody may send it.\n", "'Anybody'; name the process"),
 ]
 
+# The same for sleeps.py.
+CLEAN_OF_SLEEPS = {
+    "tests/README.md": "# Tests\n\n## Sleeps\n\n| File | Sleeps | Slept for |\n| --- | --- | --- |\n"
+                       "| `tests/udp/cut.py` | 1 | the cut lasts |\n",
+    "tests/udp/cut.py": "time.sleep(3)  # sleeps: the cut lasts\n",
+    "tests/unit/wait_test.cpp": "    wait(now_ns() + 1000);  // no sleep(1)\n    ::execlp(\"sleep\", \"sleep\", \"60\", nullptr);\n",
+    "tests/unit/moved_test.cpp": "#include \"tests/moved_clock.hpp\"\nauto begun = now_ns();\n",
+}
+PLANTED_SLEEPS = [
+    ("tests/unit/wait_test.cpp", "std::this_thread::sleep_for(1ms);\n", "wait_test.cpp:1: a sleep"),
+    ("tests/unit/wait_test.cpp", "\n    ::usleep(1);\n", "wait_test.cpp:2: a sleep"),
+    ("tests/unit/wait_test.cpp", "::nanosleep(&t, nullptr);\n", "a sleep"),
+    ("tests/unit/wait_test.cpp", "if (x) sleep(1);\n", "a sleep"),
+    ("tests/unit/wait_test.cpp", "::poll(nullptr, 0, 20);\n", "a sleep"),
+    ("tests/unit/wait_test.cpp", "SlowVipkad slow(place, \"sleep 2.5\");\n", "a sleep"),
+    ("tests/unit/wait_test.cpp", "const auto t = std::chrono::steady_clock::now();\n", "a real clock"),
+    ("tests/unit/wait_test.cpp", "std::chrono::system_clock::time_point t;\n", "a real clock"),
+    ("tests/unit/wait_test.cpp", "::clock_gettime(CLOCK_MONOTONIC, &t);\n", "a real clock"),
+    ("tests/unit/wait_test.cpp", "const int64_t begun = now_ns();\n", "a real clock"),
+    ("tests/unit/wait_test.cpp", "EXPECT_LT(now_ns() - begun, 5);\n", "a real clock"),
+    ("tests/unit/wait.py", "begun = time.time()\n", "a real clock"),
+    ("tests/udp/cut.py", "time.sleep(3)\ntime.sleep(4)\n", "2 sleeps, 1 in the table"),
+    ("tests/udp/cut.py", "# time.sleep(3)\n", "tests/udp/cut.py has no sleep"),
+    ("tests/vm/boot", "#!/bin/bash\nsleep 3\n", "tests/vm/boot: 1 sleeps, 0 in the table"),
+    ("tests/fault/late.c", "  usleep(5);\n", "tests/fault/late.c: 1 sleeps, 0 in the table"),
+]
+
 
 def run(program, files):
     with tempfile.TemporaryDirectory() as folder:
@@ -111,6 +140,17 @@ def words():
     print(f"lint.selftest: {len(PLANTED_WORDS)} planted words found")
 
 
+def sleeps():
+    status, said = run(SLEEPS, CLEAN_OF_SLEEPS)
+    if status != 0 or "1 sleeps in 1 files" not in said:
+        sys.exit(f"a folder whose sleeps have reasons: {said}")
+    for name, text, expected in PLANTED_SLEEPS:
+        status, said = run(SLEEPS, dict(CLEAN_OF_SLEEPS, **{name: text}))
+        if status != 1 or expected not in said or len(said.splitlines()) != 2:
+            sys.exit(f"{expected}: planted in {name}, and sleeps.py said (status {status})\n{said}")
+    print(f"lint.selftest: {len(PLANTED_SLEEPS)} planted sleeps and clocks found")
+
+
 def main():
     status, said = lint(CLEAN)
     if status not in (0, 77):
@@ -126,6 +166,7 @@ def main():
         tried += 1
     print(f"lint.selftest: {tried} planted faults found")
     words()
+    sleeps()
 
 
 if __name__ == "__main__":
