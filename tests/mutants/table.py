@@ -13,9 +13,10 @@ import providers  # noqa: E402
 import robust  # noqa: E402
 import suite  # noqa: E402
 import verbs  # noqa: E402
+import waits  # noqa: E402
 import wire  # noqa: E402
 
-MUTANTS = [m for part in (device, robust, providers, wire, agent, acenic, verbs) for m in part.MUTANTS]
+MUTANTS = [m for part in (device, robust, providers, wire, agent, acenic, verbs, waits) for m in part.MUTANTS]
 
 
 def how_to_run(test, build):
