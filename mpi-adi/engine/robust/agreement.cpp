@@ -146,8 +146,14 @@ public:
             return false;
         }
         if (!slot.decided) return false;
-        const Vote decision = *slot.decided;
-        *error = decision.lost[size_t(Members(comm_).own())] ? MPIX_ERR_PROC_FAILED : end_(decision);
+        // The instance is over in all members: a caller that lacks memory from here on must not begin another one, in
+        // which no other member takes part.
+        try {
+            const bool left_out = slot.decided->lost[size_t(Members(comm_).own())];
+            *error = left_out ? MPIX_ERR_PROC_FAILED : end_(*slot.decided);
+        } catch (const std::bad_alloc&) {
+            *error = MPI_ERR_NO_MEM;
+        }
         return true;
     }
 
