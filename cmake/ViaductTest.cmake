@@ -44,11 +44,16 @@ function(viaduct_test name)
     if(NOT arg_SERIAL)
         math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
     endif()
+    # CONN_LOST is held back for this long, which is no limit: with the factor every test of an ended peer would take seconds longer.
+    set(prompt VIADUCT_VIPL_CONN_LOST_DELAY_MS=250)
+    if(unit IN_LIST arg_LABELS)  # the settings of their process are their own
+        set(prompt)
+    endif()
     add_test(NAME ${name} COMMAND ${arg_COMMAND} ${arg_UNPARSED_ARGUMENTS})
     set_tests_properties(${name} PROPERTIES
         LABELS "${arg_LABELS}"
         TIMEOUT ${arg_TIMEOUT}
-        ENVIRONMENT "VIADUCT_AGENT=@viaduct-ctest-${name}-${VIADUCT_BUILD_HASH};${VIADUCT_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
+        ENVIRONMENT "VIADUCT_AGENT=@viaduct-ctest-${name}-${VIADUCT_BUILD_HASH};${VIADUCT_TEST_ENVIRONMENT};${prompt};${arg_ENVIRONMENT}")
     if(arg_SERIAL)
         set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
     endif()
