@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -49,7 +51,10 @@ protected:
             state->answer = state->sleep();
         });
         // The signal finds it in the sleep of the call, and not between two sleeps.
-        if (!eventually([&] { return state->thread != 0; }) || !falls_asleep(state->thread)) std::abort();
+        if (!eventually([&] { return state->thread != 0; }) || !falls_asleep(state->thread)) {
+            std::fputs("the call does not sleep, and its thread cannot be ended\n", stderr);
+            std::abort();
+        }
         pthread_kill(runner.native_handle(), SIGUSR2);
         const bool ended = eventually([&] { return state->answer.load() != -1; });
         if (!ended) {
