@@ -45,29 +45,26 @@ struct SystemReaders {
         ::clock_gettime(CLOCK_MONOTONIC, &t);
         return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
     }
-    // Time that the threads of the process and of all processes below it have waited in a run queue, together; none if
-    // the kernel does not say.
-    std::optional<int64_t> queued_ns(pid_t pid) const {
-        std::optional<int64_t> sum;
-        for (const pid_t member : family(pid)) {
-            const std::string tasks = "/proc/" + std::to_string(member) + "/task";
-            for (const pid_t thread : numbers_in(tasks)) {
-                long long ran = 0, queued = 0, times = 0;  // all three are 0 where the kernel counts none
-                if (scan(tasks + "/" + std::to_string(thread) + "/schedstat", "%lld %lld %lld", &ran, &queued,
-                         &times) == 3 &&
-                    times > 0)
-                    sum = sum.value_or(0) + queued;
-            }
-        }
-        return sum;
+    // For each process: time that its threads and the threads of all processes below it have waited in a run queue,
+    // together; none if the kernel does not say.
+    std::vector<std::optional<int64_t>> queued_ns(const std::vector<pid_t>& pids) const {
+        const bool is_alone = pids.size() == 1 && pids.front() == ::getpid() && !has_children();
+        const Children children = is_alone ? Children() : all_children();
+        std::vector<std::optional<int64_t>> all;
+        for (const pid_t pid : pids) all.push_back(queued_ns_of(family(pid, children)));
+        return all;
     }
-    // A process and all processes below it, by the parent numbers of all processes. Not every kernel has the file
-    // `children` of a thread.
-    static std::vector<pid_t> family(pid_t pid) {
-        std::vector<pid_t> members{pid};
-        if (pid == ::getpid() && !has_children()) return members;
-        std::multimap<pid_t, pid_t> children;
+    // The children of each process, by the parent numbers of all processes. Not every kernel has the file `children` of
+    // a thread.
+    using Children = std::multimap<pid_t, pid_t>;
+    static Children all_children() {
+        Children children;
         for (const pid_t any : numbers_in("/proc")) children.emplace(parent_of(any), any);
+        return children;
+    }
+    // A process and all processes below it.
+    static std::vector<pid_t> family(pid_t pid, const Children& children) {
+        std::vector<pid_t> members{pid};
         for (size_t i = 0; i < members.size(); ++i) {
             const auto [begin, end] = children.equal_range(members[i]);
             for (auto child = begin; child != end; ++child) members.push_back(child->second);
@@ -90,6 +87,20 @@ struct SystemReaders {
     }
 
 private:
+    static std::optional<int64_t> queued_ns_of(const std::vector<pid_t>& processes) {
+        std::optional<int64_t> sum;
+        for (const pid_t process : processes) {
+            const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+            for (const pid_t thread : numbers_in(tasks)) {
+                long long ran = 0, queued = 0, times = 0;  // all three are 0 where the kernel counts none
+                if (scan(tasks + "/" + std::to_string(thread) + "/schedstat", "%lld %lld %lld", &ran, &queued,
+                         &times) == 3 &&
+                    times > 0)
+                    sum = sum.value_or(0) + queued;
+            }
+        }
+        return sum;
+    }
     static bool has_children() {
         siginfo_t info;
         return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
@@ -127,14 +138,14 @@ private:
 template <typename Readers = SystemReaders>
 class RunningTime {
 public:
-    explicit RunningTime(std::vector<pid_t> pids = {}, Readers readers = {}) : readers_(std::move(readers)) {
-        if (pids.empty()) pids.push_back(::getpid());
+    explicit RunningTime(std::vector<pid_t> pids = {}, Readers readers = {})
+        : readers_(std::move(readers)), pids_(std::move(pids)) {
+        if (pids_.empty()) pids_.push_back(::getpid());
         begun_ = readers_.wall_ns();
         stalled_ = readers_.stalled_ns();
-        for (const pid_t pid : pids) {
-            const std::optional<int64_t> queued = readers_.queued_ns(pid);
+        for (const std::optional<int64_t>& queued : readers_.queued_ns(pids_)) {
             all_known_ = all_known_ && queued.has_value();
-            processes_.push_back({pid, queued.value_or(0), 0});
+            processes_.push_back({queued.value_or(0), 0});
         }
     }
     int64_t wall_ns() const { return readers_.wall_ns() - begun_; }
@@ -146,15 +157,15 @@ public:
 
 private:
     struct Process {
-        pid_t pid;
         int64_t at_begin, grown;
     };
     // Threads that ended take their figures with them, so that the largest sum seen counts.
     int64_t queued_ns() const {
+        const std::vector<std::optional<int64_t>> now = readers_.queued_ns(pids_);
         int64_t sum = 0;
-        for (Process& process : processes_) {
-            if (const auto queued = readers_.queued_ns(process.pid))
-                process.grown = std::max(process.grown, *queued - process.at_begin);
+        for (size_t i = 0; i < processes_.size(); ++i) {
+            Process& process = processes_[i];
+            if (now[i]) process.grown = std::max(process.grown, *now[i] - process.at_begin);
             sum += process.grown;
         }
         return sum;
@@ -165,10 +176,11 @@ private:
     }
 
     Readers readers_;
+    std::vector<pid_t> pids_;
     int64_t begun_ = 0;
     std::optional<int64_t> stalled_;
     bool all_known_ = true;
-    mutable std::vector<Process> processes_;
+    mutable std::vector<Process> processes_;  // in the order of pids_
 };
 
 // Result of a wait. EXPECT_TRUE(eventually(...)) prints the message; a program without GoogleTest prints it itself.

@@ -32,9 +32,13 @@ struct Machine {
 struct FakeReaders {
     std::shared_ptr<Machine> machine;
     int64_t wall_ns() const { return machine->wall; }
-    std::optional<int64_t> queued_ns(pid_t pid) const {
-        const auto found = machine->queued.find(pid);
-        return found == machine->queued.end() ? std::nullopt : std::optional(found->second);
+    std::vector<std::optional<int64_t>> queued_ns(const std::vector<pid_t>& pids) const {
+        std::vector<std::optional<int64_t>> all;
+        for (const pid_t pid : pids) {
+            const auto found = machine->queued.find(pid);
+            all.push_back(found == machine->queued.end() ? std::nullopt : std::optional(found->second));
+        }
+        return all;
     }
     std::optional<int64_t> stalled_ns() const { return machine->stalled; }
     void pause(int) const {
@@ -144,9 +148,11 @@ bool kernel_counts_queues() {
 TEST(SystemReaders, ReadThisProcessAndNoProcessThatIsNotThere) {
     const SystemReaders readers;
     EXPECT_GT(readers.wall_ns(), 0);
-    EXPECT_EQ(readers.queued_ns(::getpid()).has_value(), kernel_counts_queues());
+    const auto queued = readers.queued_ns({::getpid(), 0x7FFF'FFFF});
+    ASSERT_EQ(queued.size(), 2u);
+    EXPECT_EQ(queued[0].has_value(), kernel_counts_queues());
+    EXPECT_FALSE(queued[1]);
     EXPECT_EQ(readers.stalled_ns().has_value(), std::ifstream("/proc/pressure/cpu").get() != EOF);
-    EXPECT_FALSE(readers.queued_ns(0x7FFF'FFFF));
 }
 
 TEST(SystemReaders, AFamilyIsAProcessAndAllBelowIt) {
@@ -164,10 +170,11 @@ TEST(SystemReaders, AFamilyIsAProcessAndAllBelowIt) {
     }
     pid_t grandchild = 0;
     ASSERT_EQ(::read(told[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
-    const std::vector<pid_t> own = SystemReaders::family(::getpid());
+    const SystemReaders::Children children = SystemReaders::all_children();
+    const std::vector<pid_t> own = SystemReaders::family(::getpid(), children);
     for (const pid_t member : {::getpid(), child, grandchild}) EXPECT_EQ(std::count(own.begin(), own.end(), member), 1);
-    EXPECT_EQ(SystemReaders::family(child), (std::vector{child, grandchild}));
-    EXPECT_EQ(SystemReaders::family(grandchild), std::vector{grandchild});
+    EXPECT_EQ(SystemReaders::family(child, children), (std::vector{child, grandchild}));
+    EXPECT_EQ(SystemReaders::family(grandchild, children), std::vector{grandchild});
     for (const int fd : {told[0], told[1], gate[0], gate[1]}) ::close(fd);
     ::waitpid(child, nullptr, 0);
 }
