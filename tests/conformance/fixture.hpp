@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../asleep.hpp"
 #include "../eventually.hpp"
+#include "../thread_sleeps.hpp"
 #include "conform.hpp"
 
 namespace viaduct::conformance {

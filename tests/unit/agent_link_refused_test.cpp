@@ -12,7 +12,7 @@
 #include "agent_link_testing.hpp"
 #include "core/agent/link_state.hpp"
 #include "tests/eventually.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/thread_sleeps.hpp"
 
 namespace viaduct {
 namespace {

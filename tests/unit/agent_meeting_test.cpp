@@ -24,7 +24,7 @@
 #include "core/agent/find_agent.hpp"
 #include "core/agent/name_holder.hpp"
 #include "core/agent/private_folder.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/thread_sleeps.hpp"
 
 namespace viaduct {
 namespace {

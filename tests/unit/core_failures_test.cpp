@@ -12,7 +12,8 @@
 
 #include "core/stats/failures.hpp"
 #include "core/text/code_names.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/eventually.hpp"
+#include "tests/thread_sleeps.hpp"
 
 namespace viaduct::stats {
 namespace {

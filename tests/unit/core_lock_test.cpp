@@ -14,7 +14,8 @@
 
 #include "core/sync/futex.hpp"
 #include "core/sync/pause.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/eventually.hpp"
+#include "tests/thread_sleeps.hpp"
 
 namespace viaduct {
 namespace {

@@ -12,7 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "thread_sleeps.hpp"
+#include "tests/eventually.hpp"
+#include "tests/thread_sleeps.hpp"
 
 namespace viaduct {
 namespace {

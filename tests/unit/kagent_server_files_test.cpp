@@ -9,7 +9,7 @@
 #include "core/shm/foreign_files.hpp"
 #include "lingering_socket.hpp"
 #include "tests/eventually.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/thread_sleeps.hpp"
 #include "vipkad_testing.hpp"
 
 namespace viaduct {
@@ -142,7 +142,7 @@ TEST(VipkadLifeTest, OneUserCannotTakeAllDescriptors) {
         });
     };
     EXPECT_TRUE(eventually("ten clients are left", [&] { return open() == 10; })) << open();
-    EXPECT_TRUE(eventually("the agent sleeps", [&] { return tests::process_sleeps(daemon.pid); }));
+    EXPECT_TRUE(eventually("the agent sleeps", [&] { return tests::sleeps_now(daemon.pid); }));
     EXPECT_EQ(open(), 10) << "these stay";
     silent.clear();
     EXPECT_TRUE(eventually("a client is taken", [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// vipkad and its clients: packets that are no messages, clients that say or read nothing, and many of them.
+// vipkad and its clients: malformed packets, clients that neither send nor read, and many clients at once.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -8,7 +8,8 @@
 #include <random>
 
 #include "kagent/limits.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/eventually.hpp"
+#include "tests/thread_sleeps.hpp"
 #include "vipkad_testing.hpp"
 
 namespace viaduct {
@@ -150,7 +151,7 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
         EXPECT_TRUE(eventually("its queue is full", [&] {
             while (s == Status::ok) s = send_mail(fd.get(), Mail(Type::kListNics, 2));
             // An agent that is only slow to take them does not sleep.
-            const bool takes_none = tests::process_sleeps(daemon.pid);
+            const bool takes_none = tests::sleeps_now(daemon.pid);
             s = send_mail(fd.get(), Mail(Type::kListNics, 2));
             return takes_none && s == Status::not_done;
         }));

@@ -326,7 +326,7 @@ TEST(Control, OffersAsManyNicsAsConfiguredWithAddressesOfTheirOwn) {
     EXPECT_EQ(addresses.size(), 4u);
 }
 
-// What an engine above chooses by: data, never the name.
+// An engine above selects a NIC by these figures, never by its name.
 TEST(Control, TellsWhatTheNicCanDoItsLimitsAndHowGoodItIs) {
     const MapSettings settings;
     Offers offers;

@@ -6,7 +6,7 @@
 
 #include "core/clock/clock.hpp"
 #include "tests/eventually.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/thread_sleeps.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {

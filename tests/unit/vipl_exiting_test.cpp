@@ -15,7 +15,8 @@
 #include <vector>
 
 #include "core/clock/clock.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/eventually.hpp"
+#include "tests/thread_sleeps.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/nic.hpp"
 

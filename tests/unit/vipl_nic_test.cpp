@@ -15,7 +15,7 @@
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
 #include "tests/eventually.hpp"
-#include "thread_sleeps.hpp"
+#include "tests/thread_sleeps.hpp"
 #include "vipl/policy.hpp"
 #include "vipl/user_agent.hpp"
 #include "vipl/vi.hpp"

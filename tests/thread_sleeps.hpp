@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether a thread of this process has gone to sleep, by the counts of the kernel.
+// Whether a thread has gone to sleep, by the figures of the kernel. A thread may be of any process.
 #pragma once
 
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
-
-#include "tests/eventually.hpp"
 
 namespace viaduct::tests {
 
 // How often the thread has left the processor so far, by a count of its status file.
 inline long switches_so_far(pid_t thread, const char* count_name) {
-    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+    std::ifstream status("/proc/" + std::to_string(thread) + "/status");
     for (std::string word; status >> word;)
         if (long count = 0; word == count_name && status >> count) return count;
     return -1;
@@ -29,17 +27,14 @@ inline long sleeps_so_far(pid_t thread) { return switches_so_far(thread, "volunt
 // Because the scheduler took the processor away, at any place.
 inline long interruptions_so_far(pid_t thread) { return switches_so_far(thread, "nonvoluntary_ctxt_switches:"); }
 
-// Whether the thread of a process sleeps at this moment. One that has just been woken does not.
-inline bool sleeps_now(pid_t thread, const std::string& process = "self") {
-    std::ifstream stat("/proc/" + process + "/task/" + std::to_string(thread) + "/stat");
+// Whether the thread sleeps at this moment. One that has just been woken does not.
+inline bool sleeps_now(pid_t thread) {
+    std::ifstream stat("/proc/" + std::to_string(thread) + "/stat");
     std::string text;
     std::getline(stat, text, '\0');  // the name stands in brackets and may contain any character
     const size_t name_end = text.rfind(") ");
     return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] == 'S';
 }
-
-// The first thread of a process.
-inline bool process_sleeps(pid_t pid) { return sleeps_now(pid, std::to_string(pid)); }
 
 // Whether there are threads of this name in this process and all of them sleep.
 inline bool all_sleep(const std::string& name) {
@@ -69,6 +64,36 @@ public:
 private:
     long sleeps_ = 0;
     std::atomic<pid_t> thread_{0};
+};
+
+// A condition: the thread, of any process, has slept for kQuiet without a turn on a processor, or has gone to sleep
+// kTurns times. A NIC whose port has no descriptor (memif) sleeps in short turns. A thread that spins, that yields or
+// that waits for a processor does not meet the condition.
+class Asleep {
+public:
+    explicit Asleep(pid_t thread) : thread_(thread) {}
+
+    bool operator()() {
+        const long sleeps = sleeps_so_far(thread_);
+        const bool is_asleep = sleeps_now(thread_);
+        if (first_ < 0) first_ = sleeps;
+        if (is_asleep && sleeps - first_ >= kTurns) return true;
+        const auto now = std::chrono::steady_clock::now();
+        if (!is_asleep || sleeps != sleeps_) {
+            sleeps_ = sleeps;
+            since_ = now;
+            return false;
+        }
+        return now - since_ >= kQuiet;
+    }
+
+private:
+    static constexpr std::chrono::milliseconds kQuiet{5};
+    static constexpr long kTurns = 200;
+
+    pid_t thread_;
+    long sleeps_ = -1, first_ = -1;
+    std::chrono::steady_clock::time_point since_{};
 };
 
 }  // namespace viaduct::tests
