@@ -1,37 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Completion queues: spec/calls 4.7, spec/compat 11.
+// Completion queues, and waits for their entries: spec/calls 4.7, spec/compat 11.
 #include <algorithm>
 #include <map>
 #include <thread>
 
-#include "fixture.hpp"
+#include "cq_testing.hpp"
 
 namespace viaduct::conformance {
 namespace {
-
-struct Entry {
-    VIP_RETURN code = VIP_NOT_DONE;
-    VIP_VI_HANDLE vi = nullptr;
-    VIP_BOOLEAN recv = 77;
-};
-
-Entry take(VIP_CQ_HANDLE cq, Millis limit = kTimeout) {
-    Entry entry;
-    eventually(
-        [&] {
-            entry.code = VipCQDone(cq, &entry.vi, &entry.recv);
-            return entry.code != VIP_NOT_DONE;
-        },
-        limit);
-    return entry;
-}
-
-EndOptions with_one_cq(VIP_ULONG entries) {
-    EndOptions chosen;
-    chosen.send_cq = entries;
-    chosen.one_cq = true;
-    return chosen;
-}
 
 // ------------------------------------------------------------------------------------------- create and destroy
 
@@ -93,7 +69,7 @@ TEST(CqEntries, OneQueueServesBothQueuesOfAViWithOneEntryPerCompletion) {
     std::size_t sent = 0;
     std::size_t received = 0;
     for (int i = 0; i < 10; ++i) {
-        const Entry entry = take(end.send_cq);
+        const CqEntry entry = take_entry(end.send_cq);
         ASSERT_TRUE(CONFORM_RESULT("VipCQDone", VIP_SUCCESS, VS::kNone, entry.code));
         EXPECT_EQ(entry.vi, end.vi) << "never an unknown handle (spec/compat Q8)";
         VIP_DESCRIPTOR* d = nullptr;
@@ -108,7 +84,7 @@ TEST(CqEntries, OneQueueServesBothQueuesOfAViWithOneEntryPerCompletion) {
     }
     EXPECT_EQ(sent, 5u);
     EXPECT_EQ(received, 5u);
-    EXPECT_EQ(take(end.send_cq, kQuietTime).code, VIP_NOT_DONE) << "exactly one entry each";
+    EXPECT_EQ(take_entry(end.send_cq, kQuietTime).code, VIP_NOT_DONE) << "exactly one entry each";
 }
 
 TEST(CqEntries, TakingAnEntryLeavesTheDescriptorOnItsQueue) {
@@ -117,7 +93,7 @@ TEST(CqEntries, TakingAnEntryLeavesTheDescriptorOnItsQueue) {
     Pair pair(EndOptions{}, chosen);
     VIP_DESCRIPTOR* posted = pair.server.receive(16);
     deliver(pair);
-    EXPECT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS);
+    EXPECT_EQ(take_entry(pair.server.recv_cq).code, VIP_SUCCESS);
     VIP_DESCRIPTOR* d = nullptr;
     EXPECT_EQ(VipRecvDone(pair.server.vi, &d), VIP_SUCCESS);
     EXPECT_EQ(d, posted);
@@ -130,7 +106,7 @@ TEST(CqEntries, DescriptorsTakenWithoutTheirEntryLeaveAHarmlessEntry) {
     pair.server.receive(16);
     deliver(pair);
     EXPECT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
-    const Entry stale = take(pair.server.recv_cq);
+    const CqEntry stale = take_entry(pair.server.recv_cq);
     if (stale.code == VIP_SUCCESS) {
         EXPECT_EQ(stale.vi, pair.server.vi);
         VIP_DESCRIPTOR* d = nullptr;
@@ -139,7 +115,7 @@ TEST(CqEntries, DescriptorsTakenWithoutTheirEntryLeaveAHarmlessEntry) {
     }
     pair.server.receive(16);
     deliver(pair);
-    EXPECT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS);
+    EXPECT_EQ(take_entry(pair.server.recv_cq).code, VIP_SUCCESS);
     EXPECT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
 }
 
@@ -153,7 +129,7 @@ TEST(CqEntries, AFailedSendHasItsEntryToo) {
     VIP_DESCRIPTOR* d = pair.client.message(pair.client.buffer(8), 8);
     d->CS.Length = 9;
     require(pair.client.post_send(d), "VipPostSend");
-    const Entry entry = take(pair.client.send_cq);
+    const CqEntry entry = take_entry(pair.client.send_cq);
     EXPECT_EQ(entry.code, VIP_SUCCESS);
     EXPECT_EQ(entry.recv, VIP_FALSE);
     EXPECT_EQ(reap_send(entry.vi).code, VIP_DESCRIPTOR_ERROR);
@@ -165,7 +141,7 @@ TEST(CqEntries, AnRdmaWriteWithImmediateDataIsAnEntryOfTheReceiveQueue) {
     Pair pair(EndOptions{}, chosen);
     pair.server.receive(16);
     pair.client.write(pair.client.buffer(8), 8, pair.server.target(pair.server.buffer(8)), VIP_CONTROL_IMMEDIATE, 1);
-    const Entry entry = take(pair.server.recv_cq);
+    const CqEntry entry = take_entry(pair.server.recv_cq);
     EXPECT_EQ(entry.code, VIP_SUCCESS);
     EXPECT_EQ(entry.vi, pair.server.vi);
     EXPECT_EQ(entry.recv, VIP_TRUE);
@@ -190,7 +166,7 @@ TEST(CqEntries, OneQueueServesManyVis) {
         require(VipPostSend(vi, client.message(client.buffer(8), 8), client.region), "VipPostSend");
     }
     for (int i = 0; i < kVis; ++i) {
-        const Entry entry = take(server.recv_cq);
+        const CqEntry entry = take_entry(server.recv_cq);
         ASSERT_EQ(entry.code, VIP_SUCCESS);
         ASSERT_EQ(expected.erase(entry.vi), 1u) << "each VI once";
         EXPECT_EQ(reap_recv(entry.vi).code, VIP_SUCCESS);
@@ -210,7 +186,7 @@ TEST(CqEntries, AnAnswerComesBehindTheSendThatItAnswers) {
         pair.client.send(pair.client.buffer(8), 8);
         ASSERT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
         pair.server.send(pair.server.buffer(8), 8);
-        const Entry first = take(pair.client.send_cq), second = take(pair.client.send_cq);
+        const CqEntry first = take_entry(pair.client.send_cq), second = take_entry(pair.client.send_cq);
         ASSERT_EQ(first.code, VIP_SUCCESS);
         ASSERT_EQ(second.code, VIP_SUCCESS);
         EXPECT_EQ(first.recv, VIP_FALSE) << "turn " << i;
@@ -231,7 +207,7 @@ TEST(CqSize, OneEntryIsEnoughForOneCompletionAtATime) {
     }
     for (int i = 0; i < 50; ++i) {
         deliver(pair);
-        ASSERT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS);
+        ASSERT_EQ(take_entry(pair.server.recv_cq).code, VIP_SUCCESS);
         ASSERT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
     }
     EXPECT_EQ(pair.server.errors.size(), 0u);
@@ -250,7 +226,7 @@ TEST(CqSize, ExactlyTheSizeAskedForMayBeOutstanding) {
             deliver(pair);
         }
         for (int i = 0; i < kEntries; ++i) {
-            ASSERT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS);
+            ASSERT_EQ(take_entry(pair.server.recv_cq).code, VIP_SUCCESS);
             ASSERT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
         }
     }
@@ -259,14 +235,6 @@ TEST(CqSize, ExactlyTheSizeAskedForMayBeOutstanding) {
 }
 
 // ------------------------------------------------------------------------------------------------------ resize
-
-/// Puts a completion on the queue now, without a wire: a posted receive that is flushed.
-VIP_DESCRIPTOR* flush_one(End& end, VIP_VI_HANDLE vi) {
-    VIP_DESCRIPTOR* d = end.message(end.buffer(8), 8);
-    require(VipPostRecv(vi, d, end.region), "VipPostRecv");
-    require(VipDisconnect(vi), "VipDisconnect");
-    return d;
-}
 
 TEST(CqResize, KeepsTheEntriesInOrderAndRefusesToLoseOne) {
     EndOptions chosen;
@@ -281,7 +249,7 @@ TEST(CqResize, KeepsTheEntriesInOrderAndRefusesToLoseOne) {
     CONFORM(VIP_SUCCESS, kNone, VipResizeCQ(end.recv_cq, 8));
     CONFORM(VIP_ERROR_RESOURCE, kNone, VipResizeCQ(end.recv_cq, 7));
     for (const VIP_VI_HANDLE expected : order) {
-        const Entry entry = take(end.recv_cq);
+        const CqEntry entry = take_entry(end.recv_cq);
         ASSERT_EQ(entry.code, VIP_SUCCESS);
         EXPECT_EQ(entry.vi, expected);
     }
@@ -294,7 +262,7 @@ TEST(CqResize, LeavesABlockedWaiterBlockedAndUsable) {
     Pair pair(EndOptions{}, chosen);
     pair.server.receive(16);
     auto waiter = in_background([&] {
-        Entry entry;
+        CqEntry entry;
         entry.code = VipCQWait(pair.server.recv_cq, kLongWait, &entry.vi, &entry.recv);
         return entry;
     });
@@ -303,7 +271,7 @@ TEST(CqResize, LeavesABlockedWaiterBlockedAndUsable) {
     EXPECT_FALSE(ready(waiter, kQuietTime));
     deliver(pair);
     ASSERT_TRUE(ready(waiter));
-    const Entry entry = waiter.get();
+    const CqEntry entry = waiter.get();
     EXPECT_EQ(entry.code, VIP_SUCCESS);
     EXPECT_EQ(entry.vi, pair.server.vi);
 }
@@ -330,7 +298,7 @@ TEST(CqResize, WhileCompletionsArriveLosesNone) {
         if (i % 8 == 0) {
             EXPECT_EQ(VipResizeCQ(pair.server.recv_cq, static_cast<VIP_ULONG>(512 + i % 64)), VIP_SUCCESS);
         }
-        ASSERT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS) << "entry " << i;
+        ASSERT_EQ(take_entry(pair.server.recv_cq).code, VIP_SUCCESS) << "entry " << i;
         ASSERT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
     }
     EXPECT_EQ(sender.get(), kMessages);
@@ -342,7 +310,7 @@ TEST(CqResize, WhileCompletionsArriveLosesNone) {
 TEST(CqWait, TimesOutNoEarlierThanAsked) {
     End end(with_one_cq(8));
     for (const VIP_ULONG timeout : {0ul, 1ul, 50ul}) {
-        Entry entry;
+        CqEntry entry;
         const Stopwatch start;
         CONFORM(VIP_TIMEOUT, kNone, VipCQWait(end.send_cq, timeout, &entry.vi, &entry.recv));
         EXPECT_GE(since(start), Millis{timeout});
@@ -357,7 +325,7 @@ TEST(CqWait, TakesAnEntryThatIsThereAndWakesUpForOneThatComes) {
     for (const VIP_ULONG timeout : {VIP_ULONG{kLongWait}, VIP_ULONG{VIP_INFINITE}, ~VIP_ULONG{0}}) {
         pair.server.receive(16);
         deliver(pair);
-        Entry entry;
+        CqEntry entry;
         ASSERT_TRUE(CONFORM(VIP_SUCCESS, kNone, VipCQWait(pair.server.recv_cq, timeout, &entry.vi, &entry.recv)));
         EXPECT_EQ(entry.vi, pair.server.vi);
         EXPECT_EQ(entry.recv, VIP_TRUE);
@@ -365,7 +333,7 @@ TEST(CqWait, TakesAnEntryThatIsThereAndWakesUpForOneThatComes) {
 
         pair.server.receive(16);
         auto waiter = in_background([&] {
-            Entry woken;
+            CqEntry woken;
             woken.code = VipCQWait(pair.server.recv_cq, timeout, &woken.vi, &woken.recv);
             return woken;
         });
@@ -392,7 +360,7 @@ TEST(CqWait, ByManyThreadsGivesEachEntryToOneOfThem) {
         waiters.push_back(in_background([&] {
             int mine = 0;
             while (taken < kMessages) {
-                Entry entry;
+                CqEntry entry;
                 const VIP_RETURN result = VipCQWait(pair.server.recv_cq, 100, &entry.vi, &entry.recv);
                 if (result == VIP_SUCCESS) {
                     EXPECT_EQ(entry.vi, pair.server.vi);
@@ -440,161 +408,6 @@ TEST(CqWait, LeavesTheOtherQueueOfTheViToItsOwnWait) {
     VIP_DESCRIPTOR* d = nullptr;
     CONFORM(VIP_SUCCESS, kConnected, VipSendWait(pair.client.vi, kLongWait, &d));
     EXPECT_EQ(d, sent);
-}
-
-// ------------------------------------------------------------------------------------------------------ notify
-
-struct Notices {
-    static void handler(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN recv) {
-        auto* self = static_cast<Notices*>(context);
-        const std::lock_guard lock(self->mutex);
-        self->nic = nic;
-        self->vis.push_back(vi);
-        self->recv.push_back(recv);
-        self->thread = std::this_thread::get_id();
-    }
-    std::size_t size() const {
-        const std::lock_guard lock(mutex);
-        return vis.size();
-    }
-    mutable std::mutex mutex;
-    VIP_NIC_HANDLE nic = nullptr;
-    std::vector<VIP_VI_HANDLE> vis;
-    std::vector<VIP_BOOLEAN> recv;
-    std::thread::id thread;
-};
-
-TEST(CqNotify, IsCalledOnceForAnEntryThatComesLater) {
-    EndOptions chosen;
-    chosen.recv_cq = 8;
-    Pair pair(EndOptions{}, chosen);
-    Notices notices;
-    pair.server.receive(16);
-    pair.server.receive(16);
-    CONFORM(VIP_SUCCESS, kNone, VipCQNotify(pair.server.recv_cq, &notices, &Notices::handler));
-    EXPECT_TRUE(never([&] { return notices.size() != 0; }));
-    deliver(pair);
-    ASSERT_TRUE(eventually([&] { return notices.size() == 1; }));
-    EXPECT_EQ(notices.nic, pair.server.nic);
-    EXPECT_EQ(notices.vis[0], pair.server.vi);
-    EXPECT_EQ(notices.recv[0], VIP_TRUE);
-    EXPECT_NE(notices.thread, std::this_thread::get_id());
-    EXPECT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS) << "the entry was taken, the descriptor was not";
-    EXPECT_EQ(take(pair.server.recv_cq, kQuietTime).code, VIP_NOT_DONE);
-    deliver(pair);
-    EXPECT_TRUE(never([&] { return notices.size() != 1; })) << "one-shot";
-    EXPECT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS);
-}
-
-// Programs free the handler's context when the queue is destroyed. The handler takes the VI away itself, since
-// destroying that would wait too.
-TEST(CqNotify, DestroyWaitsForAHandlerThatRuns) {
-    struct Slow {
-        static void handler(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE vi, VIP_BOOLEAN) {
-            auto* self = static_cast<Slow*>(context);
-            EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
-            self->begun = true;
-            while (!self->destroying) std::this_thread::yield();
-            std::this_thread::sleep_for(Millis{50});  // sleeps: the handler works
-            self->ended = true;
-        }
-        std::atomic<bool> begun{false}, destroying{false}, ended{false};
-    };
-    EndOptions chosen;
-    chosen.recv_cq = 8;
-    End end(chosen);
-    flush_one(end, end.vi);
-    end.vi = nullptr;
-    Slow slow;
-    require(VipCQNotify(end.recv_cq, &slow, &Slow::handler), "VipCQNotify");
-    ASSERT_TRUE(eventually([&] { return slow.begun.load(); }));
-    const auto start = Clock::now();
-    slow.destroying = true;
-    CONFORM(VIP_SUCCESS, kNone, VipDestroyCQ(end.recv_cq));
-    const bool waited_a_second = since(start) >= kOneSecond;  // longer the library does not wait for a handler
-    EXPECT_TRUE(slow.ended || waited_a_second);
-    end.recv_cq = nullptr;
-    EXPECT_TRUE(eventually([&] { return slow.ended.load(); })) << "its context is ours";
-}
-
-TEST(CqNotify, IsCalledAtOnceForAnEntryThatIsThere) {
-    EndOptions chosen;
-    chosen.recv_cq = 8;
-    End end(chosen);
-    Notices notices;
-    flush_one(end, end.vi);
-    CONFORM(VIP_SUCCESS, kNone, VipCQNotify(end.recv_cq, &notices, &Notices::handler));
-    EXPECT_TRUE(eventually([&] { return notices.size() == 1; }));
-    EXPECT_EQ(take(end.recv_cq, kQuietTime).code, VIP_NOT_DONE);
-}
-
-TEST(CqNotify, SeveralAreServedInTheOrderOfTheEntries) {
-    EndOptions chosen;
-    chosen.recv_cq = 8;
-    Pair pair(EndOptions{}, chosen);
-    Notices notices[3];
-    for (Notices& each : notices) {
-        pair.server.receive(16);
-        CONFORM(VIP_SUCCESS, kNone, VipCQNotify(pair.server.recv_cq, &each, &Notices::handler));
-    }
-    for (std::size_t i = 0; i < 3; ++i) {
-        deliver(pair);
-        ASSERT_TRUE(eventually([&] { return notices[i].size() == 1; })) << "notify " << i;
-        for (std::size_t later = i + 1; later < 3; ++later) {
-            EXPECT_EQ(notices[later].size(), 0u);
-        }
-    }
-}
-
-TEST(CqNotify, IsCancelledByDestroy) {
-    End end;
-    VIP_CQ_HANDLE cq = nullptr;
-    Notices notices;
-    require(VipCreateCQ(end.nic, 4, &cq), "VipCreateCQ");
-    CONFORM(VIP_SUCCESS, kNone, VipCQNotify(cq, &notices, &Notices::handler));
-    CONFORM(VIP_SUCCESS, kNone, VipDestroyCQ(cq));
-    EXPECT_TRUE(never([&] { return notices.size() != 0; }));
-}
-
-TEST(CqNotify, IsServedByFlushedDescriptorsToo) {
-    EndOptions chosen;
-    chosen.recv_cq = 8;
-    Pair pair(EndOptions{}, chosen);
-    Notices notices;
-    pair.server.receive(16);
-    require(VipCQNotify(pair.server.recv_cq, &notices, &Notices::handler), "VipCQNotify");
-    require(VipDisconnect(pair.client.vi), "VipDisconnect");
-    EXPECT_TRUE(eventually([&] { return notices.size() == 1; }, kOneSecond));
-    EXPECT_TRUE(reap_recv(pair.server.vi).errors() & VIP_STATUS_DESC_FLUSHED_ERROR);
-}
-
-TEST(CqNotify, MayArmItselfAgainInItsHandler) {
-    struct Server {
-        static void handler(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE vi, VIP_BOOLEAN) {
-            auto* self = static_cast<Server*>(context);
-            VIP_DESCRIPTOR* d = nullptr;
-            if (VipRecvDone(vi, &d) == VIP_SUCCESS) {
-                d->CS.Status = 0;
-                d->CS.Length = 16;
-                VipPostRecv(vi, d, self->region);
-                VipCQNotify(self->cq, self, &handler);
-                ++self->served;
-            }
-        }
-        VIP_CQ_HANDLE cq;
-        VIP_MEM_HANDLE region;
-        std::atomic<int> served{0};
-    };
-    EndOptions chosen;
-    chosen.recv_cq = 8;
-    Pair pair(EndOptions{}, chosen);
-    Server server{pair.server.recv_cq, pair.server.region, {}};
-    pair.server.receive(16);
-    require(VipCQNotify(server.cq, &server, &Server::handler), "VipCQNotify");
-    for (int i = 1; i <= 50; ++i) {
-        deliver(pair);
-        ASSERT_TRUE(eventually([&] { return server.served == i; })) << i;
-    }
 }
 
 }  // namespace
