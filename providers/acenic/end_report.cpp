@@ -76,7 +76,7 @@ bool EndReport::await_ready() {
         ucred peer{};
         socklen_t bytes = sizeof peer;
         if (caller.valid() && ::getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
-            peer.pid == started_)
+            peer.pid == started_ && peer.uid == ::geteuid())
             socket_ = std::move(caller);
     }
     listener_.reset();
