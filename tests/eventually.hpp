@@ -59,7 +59,8 @@ struct SystemReaders {
     using Children = std::multimap<pid_t, pid_t>;
     static Children all_children() {
         Children children;
-        for (const pid_t any : numbers_in("/proc")) children.emplace(parent_of(any), any);
+        for (const pid_t any : numbers_in("/proc"))
+            if (const pid_t parent = parent_of(any); parent != 0) children.emplace(parent, any);
         return children;
     }
     // A process and all processes below it.

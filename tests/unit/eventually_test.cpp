@@ -148,10 +148,11 @@ bool kernel_counts_queues() {
 TEST(SystemReaders, ReadThisProcessAndNoProcessThatIsNotThere) {
     const SystemReaders readers;
     EXPECT_GT(readers.wall_ns(), 0);
-    const auto queued = readers.queued_ns({::getpid(), 0x7FFF'FFFF});
-    ASSERT_EQ(queued.size(), 2u);
+    const auto queued = readers.queued_ns({::getpid(), 0x7FFF'FFFF, 0});
+    ASSERT_EQ(queued.size(), 3u);
     EXPECT_EQ(queued[0].has_value(), kernel_counts_queues());
     EXPECT_FALSE(queued[1]);
+    EXPECT_FALSE(queued[2]) << "the first process has no parent";
     EXPECT_EQ(readers.stalled_ns().has_value(), std::ifstream("/proc/pressure/cpu").get() != EOF);
 }
 
