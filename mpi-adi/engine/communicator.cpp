@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/process/never_destroyed.hpp"
+#include "mpi-adi/engine/any_time.hpp"
 #include "mpi-adi/engine/check/check.hpp"
 #include "mpi-adi/engine/dynamic/processes.hpp"
 #include "mpi-adi/engine/failure.hpp"
@@ -231,14 +232,25 @@ Errhandler* errhandler_of(MPI_Errhandler handle) {
 }
 
 MPI_Errhandler errhandler_create(ErrhandlerKind kind, MPI_Comm_errhandler_function* function) {
+    const AnyTime tables;
     return errhandlers->keep(std::unique_ptr<Errhandler>(new Errhandler{MPI_ERRHANDLER_NULL, kind, function, 1}))
         ->handle;
 }
 
-void errhandler_retain(Errhandler* handler) { handler->references += handler->function != nullptr; }
+void errhandler_retain(Errhandler* handler) {
+    if (!handler->function) {
+        return;
+    }
+    const AnyTime tables;
+    ++handler->references;
+}
 
 void errhandler_release(Errhandler* handler) {
-    if (handler->function && --handler->references == 0) {
+    if (!handler->function) {
+        return;
+    }
+    const AnyTime tables;
+    if (--handler->references == 0) {
         errhandlers->remove(handler->handle);
         delete handler;
     }

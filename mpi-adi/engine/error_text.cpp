@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "mpi-adi/engine/any_time.hpp"
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/failure.hpp"
 
@@ -123,11 +124,13 @@ int next_code() {
 }  // namespace
 
 int* last_used_code() {
+    const AnyTime tables;
     last_used = added().empty() ? kFirstAdded - 1 : added().rbegin()->first;
     return &last_used;
 }
 
 int error_class_of(int code) {
+    const AnyTime tables;
     auto made = added().find(code);
     if (made != added().end()) {
         return made->second.error_class;
@@ -143,6 +146,7 @@ const char* class_text(int error_class) {
 }
 
 std::string error_text(int code) {
+    const AnyTime tables;
     auto made = added().find(code);
     if (made != added().end()) {
         return made->second.text;
@@ -155,12 +159,14 @@ std::string error_text(int code) {
 }
 
 int add_error_class() {
+    const AnyTime tables;
     int code = next_code();
     added()[code] = {code, ""};
     return code;
 }
 
 int add_error_code(int error_class) {
+    const AnyTime tables;
     if (error_class_of(error_class) != error_class) {
         return -1;
     }
@@ -170,6 +176,7 @@ int add_error_code(int error_class) {
 }
 
 bool set_error_text(int code, const char* text) {
+    const AnyTime tables;
     auto made = added().find(code);
     if (made == added().end()) {
         return false;
@@ -179,6 +186,7 @@ bool set_error_text(int code, const char* text) {
 }
 
 bool delete_error_code(int code) {
+    const AnyTime tables;
     auto made = added().find(code);
     if (made == added().end() || made->second.error_class == code) {
         return false;
@@ -188,6 +196,7 @@ bool delete_error_code(int code) {
 }
 
 bool delete_error_class(int error_class) {
+    const AnyTime tables;
     auto used = [&](const auto& one) { return one.second.error_class == error_class && one.first != error_class; };
     return !std::any_of(added().begin(), added().end(), used) && added().erase(error_class) > 0;
 }

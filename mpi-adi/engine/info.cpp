@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/process/never_destroyed.hpp"
+#include "mpi-adi/engine/any_time.hpp"
 #include "mpi-adi/engine/handle.hpp"
 
 namespace viaduct::mpi {
@@ -53,10 +54,12 @@ bool Info::erase(const std::string& key) {
 Info* info_of(MPI_Info handle) { return handle == MPI_INFO_ENV ? environment() : infos->find(handle); }
 
 Info* info_create() {
+    const AnyTime tables;
     return infos->keep(std::make_unique<Info>());
 }
 
 void info_destroy(Info* info) {
+    const AnyTime tables;
     infos->remove(info->handle);
     delete info;
 }

@@ -2,6 +2,7 @@
 // What every function of the MPI interface begins with: the lock, and the communicator whose error handler is called.
 #pragma once
 
+#include "mpi-adi/engine/any_time.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/critical.hpp"
 #include "mpi-adi/engine/error.hpp"
@@ -30,6 +31,15 @@ class Call {
     Critical guard_;
     const char* name_;
     Comm* comm_;
+};
+
+// A call that MPI allows at any time from any thread. Its error handler runs when the body has ended, without the lock.
+class AnyTimeCall : public Call {
+  public:
+    explicit AnyTimeCall(const char* name) : Call(name) {}
+
+  private:
+    AnyTime tables_;
 };
 
 // Whether one of them is null: the places where answers go have to be somewhere.

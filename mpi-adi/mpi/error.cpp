@@ -91,7 +91,7 @@ VIADUCT_MPI(Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
 } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Errhandler_free, (MPI_Errhandler * errhandler)) {
-    Call call("MPI_Errhandler_free");
+    AnyTimeCall call("MPI_Errhandler_free");
     VIADUCT_MPI_NEED(errhandler)
     Errhandler* found = errhandler_of(*errhandler);
     if (!found) {
@@ -103,7 +103,7 @@ VIADUCT_MPI(Errhandler_free, (MPI_Errhandler * errhandler)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Error_class, (int errorcode, int* errorclass)) {
-    Call call("MPI_Error_class");
+    AnyTimeCall call("MPI_Error_class");
     VIADUCT_MPI_NEED(errorclass)
     int found = error_class_of(errorcode);
     *errorclass = found < 0 ? MPI_ERR_UNKNOWN : found;
@@ -111,7 +111,7 @@ VIADUCT_MPI(Error_class, (int errorcode, int* errorclass)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Error_string, (int errorcode, char* string, int* resultlen)) {
-    Call call("MPI_Error_string");
+    AnyTimeCall call("MPI_Error_string");
     VIADUCT_MPI_NEED(string, resultlen)
     std::string text = error_text(errorcode);
     text.resize(std::min<size_t>(text.size(), MPI_MAX_ERROR_STRING - 1));
@@ -121,14 +121,14 @@ VIADUCT_MPI(Error_string, (int errorcode, char* string, int* resultlen)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Add_error_class, (int* errorclass)) {
-    Call call("MPI_Add_error_class");
+    AnyTimeCall call("MPI_Add_error_class");
     VIADUCT_MPI_NEED(errorclass)
     *errorclass = add_error_class();
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Add_error_code, (int errorclass, int* errorcode)) {
-    Call call("MPI_Add_error_code");
+    AnyTimeCall call("MPI_Add_error_code");
     VIADUCT_MPI_NEED(errorcode)
     int made = add_error_code(errorclass);
     if (made < 0) {
@@ -139,23 +139,23 @@ VIADUCT_MPI(Add_error_code, (int errorclass, int* errorcode)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Add_error_string, (int errorcode, const char* string)) {
-    Call call("MPI_Add_error_string");
+    AnyTimeCall call("MPI_Add_error_string");
     VIADUCT_MPI_NEED(string)
     bool fits = strnlen(string, MPI_MAX_ERROR_STRING) < MPI_MAX_ERROR_STRING;
     return call.result(fits && set_error_text(errorcode, string) ? MPI_SUCCESS : MPI_ERR_ARG);
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Delete_error_class, (int errorclass)) {
-    Call call("MPIX_Delete_error_class");
+    AnyTimeCall call("MPIX_Delete_error_class");
     return call.result(delete_error_class(errorclass) ? MPI_SUCCESS : MPI_ERR_ARG);
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Delete_error_code, (int errorcode)) {
-    Call call("MPIX_Delete_error_code");
+    AnyTimeCall call("MPIX_Delete_error_code");
     return call.result(delete_error_code(errorcode) ? MPI_SUCCESS : MPI_ERR_ARG);
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Delete_error_string, (int errorcode)) {
-    Call call("MPIX_Delete_error_string");
+    AnyTimeCall call("MPIX_Delete_error_string");
     return call.result(set_error_text(errorcode, "") ? MPI_SUCCESS : MPI_ERR_ARG);
 } VIADUCT_MPI_CATCH()

@@ -30,14 +30,14 @@ void give(const std::string& value, char* out, size_t room) {
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Info_create, (MPI_Info * info)) {
-    Call call("MPI_Info_create");
+    AnyTimeCall call("MPI_Info_create");
     VIADUCT_MPI_NEED(info)
     *info = info_create()->handle;
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_create_env, (int, char**, MPI_Info* info)) {
-    Call call("MPI_Info_create_env");
+    AnyTimeCall call("MPI_Info_create_env");
     VIADUCT_MPI_NEED(info)
     Info* made = info_create();
     made->entries = info_of(MPI_INFO_ENV)->entries;
@@ -46,7 +46,7 @@ VIADUCT_MPI(Info_create_env, (int, char**, MPI_Info* info)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
-    Call call("MPI_Info_dup");
+    AnyTimeCall call("MPI_Info_dup");
     VIADUCT_MPI_NEED(newinfo)
     Info* found = info_of(info);
     if (!found) {
@@ -59,7 +59,7 @@ VIADUCT_MPI(Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_free, (MPI_Info * info)) {
-    Call call("MPI_Info_free");
+    AnyTimeCall call("MPI_Info_free");
     VIADUCT_MPI_NEED(info)
     Info* found = info_of(*info);
     if (!found || *info == MPI_INFO_ENV) {
@@ -71,7 +71,7 @@ VIADUCT_MPI(Info_free, (MPI_Info * info)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_set, (MPI_Info info, const char* key, const char* value)) {
-    Call call("MPI_Info_set");
+    AnyTimeCall call("MPI_Info_set");
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);
@@ -87,7 +87,7 @@ VIADUCT_MPI(Info_set, (MPI_Info info, const char* key, const char* value)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get, (MPI_Info info, const char* key, int valuelen, char* value, int* flag)) {
-    Call call("MPI_Info_get");
+    AnyTimeCall call("MPI_Info_get");
     VIADUCT_MPI_NEED(value, flag)
     Info* found = info_of(info);
     if (!found) {
@@ -108,7 +108,7 @@ VIADUCT_MPI(Info_get, (MPI_Info info, const char* key, int valuelen, char* value
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_string, (MPI_Info info, const char* key, int* buflen, char* value, int* flag)) {
-    Call call("MPI_Info_get_string");
+    AnyTimeCall call("MPI_Info_get_string");
     VIADUCT_MPI_NEED(buflen, flag)
     if (*buflen > 0) {
         VIADUCT_MPI_NEED(value)
@@ -132,7 +132,7 @@ VIADUCT_MPI(Info_get_string, (MPI_Info info, const char* key, int* buflen, char*
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, int* flag)) {
-    Call call("MPI_Info_get_valuelen");
+    AnyTimeCall call("MPI_Info_get_valuelen");
     VIADUCT_MPI_NEED(valuelen, flag)
     Info* found = info_of(info);
     if (!found) {
@@ -150,7 +150,7 @@ VIADUCT_MPI(Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, i
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_nkeys, (MPI_Info info, int* nkeys)) {
-    Call call("MPI_Info_get_nkeys");
+    AnyTimeCall call("MPI_Info_get_nkeys");
     VIADUCT_MPI_NEED(nkeys)
     Info* found = info_of(info);
     if (!found) {
@@ -161,7 +161,7 @@ VIADUCT_MPI(Info_get_nkeys, (MPI_Info info, int* nkeys)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_nthkey, (MPI_Info info, int n, char* key)) {
-    Call call("MPI_Info_get_nthkey");
+    AnyTimeCall call("MPI_Info_get_nthkey");
     VIADUCT_MPI_NEED(key)
     Info* found = info_of(info);
     if (!found) {
@@ -175,7 +175,7 @@ VIADUCT_MPI(Info_get_nthkey, (MPI_Info info, int n, char* key)) {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_delete, (MPI_Info info, const char* key)) {
-    Call call("MPI_Info_delete");
+    AnyTimeCall call("MPI_Info_delete");
     Info* found = info_of(info);
     if (!found || info == MPI_INFO_ENV) {
         return call.result(MPI_ERR_INFO);

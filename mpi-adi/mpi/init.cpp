@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "mpi-adi/engine/communicator.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 // Of the world model; sessions come and go beside it.
 enum class WorldStage { before, running, after };
-WorldStage stage = WorldStage::before;
+std::atomic<WorldStage> stage{WorldStage::before};  // any thread may ask
 pthread_t main_thread;
 
 int initialise(int required, int* provided, const char* function) {

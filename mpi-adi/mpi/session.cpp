@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions on sessions (MPI 4.0), by which a program uses MPI without MPI_Init; docs/mpi.md has what holds for the
-// job. There are two process sets, mpi://WORLD and mpi://SELF. Each function holds the engine's lock (Critical);
-// MPI_Session_init takes it after the job has begun (job_life.hpp).
+// job. There are two process sets, mpi://WORLD and mpi://SELF. Each function but MPI_Session_init holds the
+// engine's lock (Critical).
 #include <strings.h>
 
 #include <algorithm>
@@ -26,6 +26,19 @@ struct Session {
 };
 
 NeverDestroyed<ObjectTable<Session, HandleType::session>> sessions;
+
+MPI_Session keep_session(Errhandler* handler) {
+    const AnyTime tables;
+    Session* made = sessions->keep(std::unique_ptr<Session>(new Session{MPI_SESSION_NULL, handler}));
+    errhandler_retain(handler);
+    return made->handle;
+}
+
+// Null when there is none with that handle.
+std::unique_ptr<Session> remove_session(MPI_Session handle) {
+    const AnyTime tables;
+    return std::unique_ptr<Session>(sessions->remove(handle));
+}
 
 constexpr std::array<const char*, 2> kSets = {"mpi://WORLD", "mpi://SELF"};
 constexpr std::array<const char*, 4> kLevels = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
@@ -235,21 +248,18 @@ VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session
     if (int error = enter_job(wanted_level(info_of(info)))) {
         return raise_on(handler, MPI_SESSION_NULL, error, "MPI_Session_init");
     }
-    Critical guard;
-    *session = sessions->keep(std::unique_ptr<Session>(new Session{MPI_SESSION_NULL, handler}))->handle;
-    errhandler_retain(handler);
+    *session = keep_session(handler);
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
     Critical guard;
-    Session* ending = session ? sessions->remove(*session) : nullptr;
+    const std::unique_ptr<Session> ending = session ? remove_session(*session) : nullptr;
     if (!ending) {
         return raise_on(nullptr, MPI_ERR_SESSION, "MPI_Session_finalize");
     }
     *session = MPI_SESSION_NULL;
     errhandler_release(ending->errhandler);
-    delete ending;
     return exit_job(Leaving::session);
 } VIADUCT_MPI_CATCH()
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "mpi-adi/engine/any_time.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/engine.hpp"
@@ -23,11 +24,15 @@ size_t alive_last_time = 0;
 std::atomic<int> changes{0};  // under way
 
 // While the records change.
-struct Change {
+class Change {
+public:
     Change() { changes++; }
     ~Change() { changes--; }
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
+
+private:
+    AnyTime tables_;  // calls without the engine's lock make objects, too
 };
 
 struct Piece {
