@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import tempfile
+import unittest
 import xml.dom.minidom
 
 import tool
@@ -13,6 +14,9 @@ from tool import NO_NIC, NOWHERE, PROBLEM, USAGE, WELL, Case, Server, run
 
 ALL = "send_lat,send_bw,write_lat,write_bw,read_lat,read_bw"
 COMPLETIONS = "queue,cq,wait,cq_wait"
+PROCESSORS = sorted(os.sched_getaffinity(0))
+# Both ends in one command; where there is one processor only, on this one.
+SELF = ("--self",) if len(PROCESSORS) > 1 else ("--self", "--cpu", f"{PROCESSORS[0]},{PROCESSORS[0]}")
 
 
 class Rows(Case):
@@ -43,53 +47,53 @@ class Rows(Case):
 class Self(Rows):
     def test_every_test_by_every_completion_with_every_byte_checked(self):
         for completion in COMPLETIONS.split(","):
-            seen = self.parsed("--self", "--check", "-t", ALL, "-c", completion, "-b", "1,7,48,49,4K,100K,1M",
+            seen = self.parsed(*SELF, "--check", "-t", ALL, "-c", completion, "-b", "1,7,48,49,4K,100K,1M",
                                "-n", "20")
             self.look_at(seen, self.all_of(ALL, completion), [1, 7, 48, 49, 4096, 102400, 1 << 20], 20)
             self.assertTrue(seen["checked"])
 
     def test_many_vis(self):
-        seen = self.parsed("--self", "--check", "-q", "40", "-t", ALL, "-c", "queue,cq", "-b", "8,4K", "-n", "200")
+        seen = self.parsed(*SELF, "--check", "-q", "40", "-t", ALL, "-c", "queue,cq", "-b", "8,4K", "-n", "200")
         self.look_at(seen, self.all_of(ALL, "queue,cq"), [8, 4096], 200)
         self.assertEqual(40, seen["vis"])
 
     def test_both_ways(self):
         for vis in ("1", "3"):
-            seen = self.parsed("--self", "--check", "-B", "-q", vis, "-t", "send_bw,write_bw,read_bw", "-c", COMPLETIONS,
+            seen = self.parsed(*SELF, "--check", "-B", "-q", vis, "-t", "send_bw,write_bw,read_bw", "-c", COMPLETIONS,
                                "-b", "8,64K", "-n", "300")
             self.look_at(seen, self.all_of("send_bw,write_bw,read_bw", COMPLETIONS), [8, 65536], 300)
             self.assertTrue(all(t["both_ways"] for t in seen["tests"]))
 
     def test_memory_of_the_library(self):
-        seen = self.parsed("--self", "--check", "-m", "-t", ALL, "-c", "queue,wait", "-b", "1,48,4K,1M", "-n", "30")
+        seen = self.parsed(*SELF, "--check", "-m", "-t", ALL, "-c", "queue,wait", "-b", "1,48,4K,1M", "-n", "30")
         self.look_at(seen, self.all_of(ALL, "queue,wait"), [1, 48, 4096, 1 << 20], 30)
         self.assertTrue(seen["mapped"])
 
     def test_every_reliability_level(self):
         for level in ("unreliable", "delivery", "reception"):
-            seen = self.parsed("--self", "--check", "-r", level, "-t", "send_lat,send_bw,write_bw", "-b", "8,100K", "-n", "50")
+            seen = self.parsed(*SELF, "--check", "-r", level, "-t", "send_lat,send_bw,write_bw", "-b", "8,100K", "-n", "50")
             self.look_at(seen, self.all_of("send_lat,send_bw,write_bw", "queue"), [8, 102400], 50)
             self.assertEqual(level, seen["reliability"])
 
     def test_finds_the_number_of_iterations_itself(self):
-        seen = self.parsed("--self", "-t", "send_lat,send_bw", "-b", "8")
+        seen = self.parsed(*SELF, "-t", "send_lat,send_bw", "-b", "8")
         self.look_at(seen, self.all_of("send_lat,send_bw", "queue"), [8], 0)
         for test in seen["tests"]:  # how many fit is another matter (unit.VipperfFitting)
             self.assertGreaterEqual(test["rows"][0]["iterations"], 16)
 
     def test_columns(self):
-        self.expect(run("--self", "-b", "8,16", "-n", "10"), WELL,
+        self.expect(run(*SELF, "-b", "8,16", "-n", "10"), WELL,
                     r"Send latency, polling the queue *\n(.*\n)* #bytes  #iterations +t_min\[usec\][^\n]*99.9% percentile\[usec\]\n"
                     r" 8 +10( +[\d.]+){7}\n 16 +10( +[\d.]+){7}\n\Z")
-        self.expect(run("--self", "-t", "send_bw", "-b", "4M", "-n", "10"), WELL,
+        self.expect(run(*SELF, "-t", "send_bw", "-b", "4M", "-n", "10"), WELL,
                     r" #bytes +#iterations +BW peak\[MB/sec\] +BW average\[MB/sec\] +MsgRate\[Mpps\]\n 4194304 +10( +[\d.]+){3}\n\Z")
 
     def test_all_is_all_six(self):
         self.assertEqual(sorted(ALL.split(",")),
-                         sorted(t["test"] for t in self.parsed("--self", "-t", "all", "-n", "5")["tests"]))
+                         sorted(t["test"] for t in self.parsed(*SELF, "-t", "all", "-n", "5")["tests"]))
 
     def test_both_ends_on_one_processor(self):
-        first = str(min(os.sched_getaffinity(0)))
+        first = str(PROCESSORS[0])
         seen = self.parsed("--self", "--cpu", first + "," + first, "-t", ALL, "-c", "queue,wait", "-b", "8", "-n", "50")
         self.look_at(seen, self.all_of(ALL, "queue,wait"), [8], 50)
 
@@ -131,6 +135,7 @@ class TwoCommands(Rows):
             self.assertRegex(errors, r"\Avipperf: .*(left|no connection|answer)")
 
 
+@unittest.skipIf(len(PROCESSORS) == 1, "needs two processors")
 class Report(Rows):
     def make(self, *options):
         with tempfile.TemporaryDirectory() as folder:
@@ -178,6 +183,18 @@ class Report(Rows):
                     "vipperf: cannot write /nonexistent/folder/x.html")
 
 
+class OneProcessor(Case):
+    def test_two_are_needed_or_asked_for(self):
+        os.sched_setaffinity(0, PROCESSORS[:1])
+        self.addCleanup(os.sched_setaffinity, 0, PROCESSORS)
+        self.expect(run("--self"), PROBLEM, "", r"\Avipperf: only one processor is allowed here; --self needs two, or --cpu A,A\n\Z")
+        self.expect(run("--self", "--report", "x.html"), PROBLEM, "",
+                    r"\Avipperf: only one processor is allowed here; --report with --self needs two\n\Z")
+        self.expect(run("--tune", VIADUCT_TUNING="off"), PROBLEM, "",
+                    r"\Avipperf: only one processor is allowed here; --tune needs two\n\Z")
+
+
+@unittest.skipIf(len(PROCESSORS) == 1, "needs two processors")
 class Tune(Case):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -203,17 +220,18 @@ class Mistakes(Case):
         self.expect(run("no-such-host.invalid"), PROBLEM, "", r'\Avipperf: no address of "no-such-host.invalid"')
 
     def test_unknown_nic(self):
-        for role in ((), ("-s",), ("--self",)):
+        for role in ((), ("-s",), SELF):
             self.expect(run("-d", "VINIC7", *role), NO_NIC, "", r'\Avipperf: cannot open the NIC "VINIC7": [^\n]*\n\Z')
 
     def test_no_agent(self):
-        self.expect(run("--self", VIADUCT_AGENT=NOWHERE), NO_NIC, "", r"\Avipperf: cannot open the NIC [^\n]*\n\Z")
+        self.expect(run(*SELF, VIADUCT_AGENT=NOWHERE), NO_NIC, "", r"\Avipperf: cannot open the NIC [^\n]*\n\Z")
 
     def test_wrong_use(self):
         for options in (("--nonsense",), ("-t", "quick"), ("-b", "0"), ("-b", "5M"), ("-b", "8:4"), ("-b", "8x"), ("-b", "8,,9"),
                         ("-c", "magic"), ("-q", "0"), ("-q", "1025"), ("-n", "1"), ("-r", "perhaps"), ("-s", "somewhere"),
                         ("--self", "somewhere"), ("--self", "--cpu", "0"), ("--cpu", "0,1"), ("-s", "--report", "x.html"),
-                        ("--tune", "--self"), ("--tune", "-s"), ("--tune", "somewhere"), ("--tune", "--cpu", "0,0"), ("--if-needed",)):
+                        ("--tune", "--self"), ("--tune", "-s"), ("--tune", "somewhere"), ("--tune", "--cpu", "0,0"),
+                        ("--self", "--cpu", "0,0", "--report", "x.html"), ("--if-needed",)):
             self.expect(run(*options), USAGE, "", r"\S")
 
     def test_help_and_version(self):

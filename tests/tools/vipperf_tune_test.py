@@ -4,11 +4,13 @@
 import os
 import re
 import tempfile
+import unittest
 
 import tool
 from tool import PROBLEM, WELL, Case, run
 
 
+@unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "needs two processors")
 class Tune(Case):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -175,8 +175,10 @@ void pick_processors(const Arguments& a, int (&cpus)[2]) {
     if (a.cpus.size() == 2) {
         std::copy(a.cpus.begin(), a.cpus.end(), cpus);
     } else if (!measure::Pair::pick_processors(&cpus[0], &cpus[1])) {
-        throw tools::ToolError(a.tune ? "only one processor is allowed here; --tune needs two"
-                                      : "only one processor is allowed here; --self needs two, or --cpu A,A");
+        const char* const needs = a.tune              ? "--tune needs two"
+                                  : !a.report.empty() ? "--report with --self needs two"
+                                                      : "--self needs two, or --cpu A,A";
+        throw tools::ToolError(fmt::format("only one processor is allowed here; {}", needs));
     }
 }
 
@@ -222,7 +224,10 @@ void check_arguments(const Arguments& a) {
     const bool two = a.self || a.tune;
     if (two ? !a.cpus.empty() && a.cpus.size() != 2 : a.cpus.size() > 1)
         wrong("--cpu takes one processor, with --self or --tune two");
-    if (a.tune && a.cpus.size() == 2 && a.cpus[0] == a.cpus[1]) wrong("--tune needs two processors");
+    const bool one_processor = a.cpus.size() == 2 && a.cpus[0] == a.cpus[1];
+    if (a.tune && one_processor) wrong("--tune needs two processors");
+    // The limits are measured by two processes that poll.
+    if (!a.report.empty() && one_processor) wrong("--report with --self needs two processors");
     for (const int cpu : a.cpus)
         if (!measure::may_run_on(cpu)) throw tools::ToolError(fmt::format("cannot run on processor {}", cpu));
     if (!a.server) {
