@@ -97,10 +97,11 @@ for module in via shm tcp; do
     [[ $(grep -c "over $module\$" "$prefix/ring.out") == 7 ]] || { cat "$prefix/ring.out"; fail "the example engine over $module"; }
 done
 
-# The agent stays a moment for the next program, then goes by itself.
-for ((i = 0; i < 300; i++)); do
+# The agent stays for the next program, at most 3 s (vipkad(8)) times the factor, then leaves by itself.
+limit=$((30 + 3 * ${VIADUCT_TIME_FACTOR:-1}))
+for ((i = 0; i < 10 * limit; i++)); do
     [[ -n $(agents) ]] || break
     sleep 0.1
 done
-[[ -z $(agents) ]] || fail "vipkad is still there after 30 s"
+[[ -z $(agents) ]] || fail "vipkad is still there after $limit s"
 echo "installed, found by pkg-config, CMake, -lvipl and -lcmpi-adi; agent and provider of the prefix; nothing left behind"

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -35,6 +36,16 @@ void compute(double seconds) {
 
 bool all_are(const std::vector<char>& bytes, char value) {
     return bytes[0] == value && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
+
+// Over via the receiver moves a long message itself where ranks outnumber processors
+// (mpi-adi/transport/via/transport.cpp).
+bool receiver_moves() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    const char* const protocol = std::getenv("CMPI_PROTOCOL");
+    return protocol != nullptr && std::strcmp(protocol, "via") == 0 &&
+           ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < size;
 }
 
 // Rank 0 does its part at once, rank 1 computes first: it has left the barrier, in which it would move messages on.
@@ -74,7 +85,7 @@ void long_messages() {
     data.assign(kLong, char(rank + 3));
     if (rank == 1) MPI_Isend(data.data(), kLong, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &request);
     beside(
-        "a long receive from a rank that computes", true,
+        "a long receive from a rank that computes", !receiver_moves(),
         [&] { MPI_Recv(data.data(), kLong, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE); },
         [&] { MPI_Wait(&request, MPI_STATUS_IGNORE); });
     if (rank == 0) EXPECT(all_are(data, char(4)));
