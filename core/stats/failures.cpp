@@ -5,10 +5,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -92,10 +94,25 @@ bool wants_stderr() {
 
 bool is_repetition(const FailureRecord& r, const Failure& f) {
     return r.kind == f.kind && r.code == f.code && r.object == reinterpret_cast<uintptr_t>(f.object) &&
-           std::strncmp(r.call, f.call, sizeof r.call - 1) == 0 && std::strncmp(r.text, f.text, sizeof r.text - 1) == 0;
+           std::strncmp(r.call, f.call, sizeof r.call - 1) == 0 &&
+           std::strncmp(r.peer, f.peer, sizeof r.peer - 1) == 0 &&
+           std::strncmp(r.text, f.text, sizeof r.text - 1) == 0;
 }
 
-FailureRecord& at(FailureRing& r, uint64_t number) { return r.records[(number - 1) % kFailureRecords]; }
+uint64_t number_of(const FailureRecord& r) { return r.number.load(std::memory_order_relaxed); }
+
+// The record that this failure repeats, or null.
+FailureRecord* repeated(FailureRing& r, const Failure& f) {
+    for (FailureRecord& one : r.records)
+        if (number_of(one) != 0 && is_repetition(one, f)) return &one;
+    return nullptr;
+}
+
+// A free record, or the oldest.
+FailureRecord& next_place(FailureRing& r) {
+    const auto older = [](const FailureRecord& a, const FailureRecord& b) { return number_of(a) < number_of(b); };
+    return *std::min_element(std::begin(r.records), std::end(r.records), older);
+}
 
 void fill(FailureRecord& r, const Failure& f) {
     r.at = now_ns();
@@ -114,17 +131,21 @@ void copy(const FailureRecord& from, FailureRecord* to) {
     std::memcpy(static_cast<void*>(to), static_cast<const void*>(&from), sizeof from);
 }
 
-// False: a repetition, or nothing could be kept.
+// False: it repeats the newest record.
 bool keep(const Failure& f) {
     FailureRing& r = *ring.load(std::memory_order_acquire);
     const Hold hold(r);
     if (!hold) return true;
     const uint64_t written = r.written.load(std::memory_order_relaxed);
-    if (written != 0 && is_repetition(at(r, written), f)) {
-        ++at(r, written).times;
-        return false;
+    if (FailureRecord* known = repeated(r, f)) {
+        ++known->times;
+        known->at = now_ns();
+        if (number_of(*known) == written) return false;
+        known->number.store(written + 1, std::memory_order_release);
+        r.written.store(written + 1, std::memory_order_release);
+        return true;
     }
-    FailureRecord& record = at(r, written + 1);
+    FailureRecord& record = next_place(r);
     record.number.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     fill(record, f);
@@ -230,14 +251,14 @@ bool last_failure(const void* object, FailureRecord* out) {
     FailureRing& r = *ring.load(std::memory_order_acquire);
     const Hold hold(r);
     if (!hold) return false;
-    const uint64_t written = r.written.load(std::memory_order_relaxed);
-    for (uint64_t back = 0; back < kFailureRecords && back < written; ++back) {
-        const FailureRecord& record = at(r, written - back);
+    const FailureRecord* newest = nullptr;
+    for (const FailureRecord& record : r.records) {
+        if (number_of(record) == 0 || (newest != nullptr && number_of(record) < number_of(*newest))) continue;
         if (object != nullptr && record.object != reinterpret_cast<uintptr_t>(object)) continue;
-        copy(record, out);
-        return true;
+        newest = &record;
     }
-    return false;
+    if (newest != nullptr) copy(*newest, out);
+    return newest != nullptr;
 }
 
 void move_failures(FailureRing* to) {

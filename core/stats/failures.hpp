@@ -14,12 +14,12 @@ enum class FailureKind : uint32_t { call, descriptor, connection, notice };
 
 // As it lies in shared memory; texts end with a zero byte.
 struct FailureRecord {
-    std::atomic<uint64_t> number;  // from 1, of all records of the process; 0: free, or being written
-    int64_t at;                    // CLOCK_MONOTONIC, ns; of the first one, when it happened several times
+    std::atomic<uint64_t> number;  // from 1, the greatest is the newest; 0: free, or being written
+    int64_t at;                    // CLOCK_MONOTONIC, ns; of the last one, when it happened several times
     uint64_t object;               // handle
     uint32_t code;                 // VIP_RETURN of a call, status bits of a descriptor, VIP_ERROR_CODE of a connection
     FailureKind kind;
-    uint32_t times;  // in a row
+    uint32_t times;
     uint32_t reserved;
     char call[32];
     char peer[64];
@@ -32,7 +32,7 @@ static_assert(sizeof(FailureRecord) == 904);
 inline constexpr uint32_t kFailureRecords = 32;
 
 struct FailureRing {
-    std::atomic<uint64_t> written;  // records so far
+    std::atomic<uint64_t> written;  // numbers given so far
     std::atomic<uint32_t> busy;     // the thread (gettid) that holds the ring; 0: none
     uint32_t reserved;
     FailureRecord records[kFailureRecords];
@@ -49,8 +49,9 @@ struct Failure {
     const char* cure = "";
 };
 
-// Keeps a record, tells it to the log (warn) and, with VIADUCT_WHY, to standard error. One that equals the last one but
-// for its numbers counts as a repetition: it is kept, and told once.
+// Keeps a record, and writes it to the log (warn) and, with VIADUCT_WHY, to standard error. A failure that repeats a
+// record (object, call, code, peer, text) is counted there, and makes the record the newest: a program that polls two
+// NICs in turn keeps the records of its other failures. A repetition of the newest record is not written again.
 void record_failure(const Failure&);
 
 // The newest record of that object; of any, for null. False: there is none.

@@ -56,6 +56,22 @@ TEST_F(Failures, TheSameInARowIsOneRecord) {
     EXPECT_EQ(line_of(object(1)), "VipPostSend: VIP_INVALID_PARAMETER: again; cure: none (3 times)");
 }
 
+TEST_F(Failures, TwoThatTakeTurnsAreTwoRecordsAndLeaveTheOthers) {
+    fail(object(1), "once");
+    for (uint32_t i = 0; i < 2 * kFailureRecords; ++i) {
+        fail(object(2), "in turn");
+        fail(object(3), "in turn");
+    }
+    EXPECT_EQ(line_of(object(1)), "VipPostSend: VIP_INVALID_PARAMETER: once; cure: none");
+    EXPECT_EQ(line_of(object(2)), "VipPostSend: VIP_INVALID_PARAMETER: in turn; cure: none (64 times)");
+    FailureRecord newest;
+    ASSERT_TRUE(last_failure(nullptr, &newest));
+    EXPECT_EQ(newest.object, 3u);
+    fail(object(2), "in turn");
+    ASSERT_TRUE(last_failure(nullptr, &newest));
+    EXPECT_EQ(newest.object, 2u);
+}
+
 TEST_F(Failures, TheOldestGoWhenTheRingIsFull) {
     for (uintptr_t i = 1; i <= kFailureRecords + 1; ++i) fail(object(i), "one of many");
     EXPECT_EQ(line_of(object(1)), "");
