@@ -20,7 +20,7 @@ import time
 
 from hosts import OVER, Failure, finish, kind_of, outcome, without_privileges
 
-from eventually import holds
+from eventually import Late, communicated, holds
 
 # Those that start partner processes or fork.
 WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*:*ThoughItEndsWithoutAWord*:LeavingBehind.*"
@@ -50,7 +50,8 @@ ROWS = {
     "opening": OPENING,
 }
 
-# Not in any row: they last as long as the silence after which a peer counts as gone, which the mode sets, and no port or size.
+# Not in any row: they last as long as the silence after which a peer counts as gone, which the mode sets, and no port or size. They
+# wait for ten seconds each and do nothing meanwhile, so that the whole suite has a run beside it for each of these.
 SILENCE = ("*/Reliability.LinkDown/*", "*/Reliability.MessageLostInTheNetwork/*", "*/Reliability.MessageCorruptedInTheNetwork/*")
 
 
@@ -73,6 +74,8 @@ def suite(hosts, program, what, arguments):
     out = finish(hosts.start(0, program, "--gtest_brief=1", *arguments), what, r"(.|\n)*\[  PASSED  \] (.|\n)*", LIMIT)
     passed = re.search(r"\[  PASSED  \] (\d+) test", out).group(1)
     skipped = re.search(r"\[  SKIPPED \] (\d+) test", out)
+    if passed == "0" and not skipped:
+        raise Failure("%s: no test has that name" % what)
     print("%-28s %s passed, %s skipped, %.1f s" % (what, passed, skipped.group(1) if skipped else "0", time.monotonic() - began),
           flush=True)
 
@@ -89,6 +92,35 @@ def wants(options, part):
     return not options.rows or part in options.rows
 
 
+class Silence:
+    """The tests of SILENCE, each on hosts of its own, beside the rest of the whole suite."""
+
+    def __init__(self, options):
+        common = [sys.executable, "-B", os.path.abspath(__file__), "--suite", options.suite, "--over", options.over, "--mode", options.mode,
+                  "--mtu", str(options.mtu)]
+        whole = not options.rows and not options.filter
+        self.runs = {which: subprocess.Popen([*common, "--filter", which], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.STDOUT, text=True) for which in (SILENCE if whole else ())}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.runs.values():
+            process.communicate()  # each removes its hosts
+
+    def good(self):
+        """All have been."""
+        for which, process in self.runs.items():
+            try:
+                said = communicated(process, LIMIT)[0]
+            except Late:
+                raise Failure("%s: not ended within %d s" % (which, LIMIT)) from None
+            if process.returncode != 0:
+                raise Failure("%s: exit status %d\n%s" % (which, process.returncode, said))
+            print(which, said, end="", flush=True)
+
+
 def has_body(options):
     """Whether the run has tests whose subject is not opening."""
     return bool(options.filter) or set(options.rows) != {"opening"}
@@ -98,7 +130,7 @@ def body(options, without):
     """--gtest_filter of the tests whose subject is not opening, which have the ports open all the time: all, or those of the rows."""
     if options.rows and not options.filter:
         return row_filter([row for row in options.rows if row != "opening"], without)
-    return tests(options, "*", without)
+    return tests(options, "*", [*SILENCE, *without])
 
 
 def left_out(options):
@@ -168,10 +200,16 @@ def main():
     if options.user is not None:
         return without_privileges(options.user)
     options.suite = os.path.abspath(options.suite)
-    code = outcome(lambda: (over_a_pair if options.over in ("memif", "vhost") else over_interfaces)(options))
+
+    def work():
+        with Silence(options) as silence:
+            (over_a_pair if options.over in ("memif", "vhost") else over_interfaces)(options)
+            silence.good()
+
+    code = outcome(work)
     if code != 0:
         return code
-    for test, why in left_out(options).items():
+    for test, why in left_out(options).items() if not options.filter else ():
         print("left out: %s: %s" % (test, why))
     return 0
 
