@@ -33,26 +33,28 @@ def pair(hosts, program, number, there):
     return server, client
 
 
-def stopped(hosts, program, places):
-    """In each place a client and a server are stopped, one after the other."""
-    pairs = []
+def stopped(hosts, program, places, one_port):
+    """In each place a server and a client are stopped: of two pairs at the same time, or one after the other where a port has one program."""
+    pairs, victims = [], []
     try:
-        for number, there in enumerate(places):
-            pairs.append(pair(hosts, program, number, there))
+        for there in places:
+            for which in (0,) if one_port else (0, 1):
+                pairs.append(pair(hosts, program, len(pairs), there))
+                victims.append(pairs[-1][which])
         for server, client in pairs:
             client.await_word("connected")
         everyone = [one for both in pairs for one in both]
-        for who, which in (("the servers", 0), ("the clients", 1)):
+        for stopped_ones in (victims, [client for _, client in pairs]) if one_port else (victims,):
             time.sleep(0.3)  # sleeps: messages flow before the stop
-            for both in pairs:
-                both[which].process.send_signal(signal.SIGSTOP)
+            for one in stopped_ones:
+                one.process.send_signal(signal.SIGSTOP)
             time.sleep(STOPPED_FOR)  # sleeps: the stop
-            for both in pairs:
-                both[which].process.send_signal(signal.SIGCONT)
+            for one in stopped_ones:
+                one.process.send_signal(signal.SIGCONT)
             time.sleep(1)  # sleeps: a loss would be reported
             lost = [one.name for one in everyone if one.said("lost") or one.said("end")]
             if lost:
-                raise Failure("%s stopped for %.1f s: lost by %s" % (who, STOPPED_FOR, lost))
+                raise Failure("%s stopped for %.1f s: lost by %s" % ([one.name for one in stopped_ones], STOPPED_FOR, lost))
         messages = [client.finish() for _, client in pairs]
     finally:
         end([one.process for both in pairs for one in both])
@@ -98,7 +100,7 @@ def main():
             hosts.settings["STEADY_NIC"] = hosts.provider + "0"
             one_port = hosts.provider == "acenic" and not shares  # a port has one program
             places = (1,) if one_port else (1, 0)
-            stopped(hosts, program, places)
+            stopped(hosts, program, places, one_port)
             for there in places:
                 # At the other end of a joined port the driver reports the end of the process, and 650 ms of silence follow.
                 soonest = SEEN_WITHIN if joined else REPORTED
