@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Hosts to run programs on, for tests and benchmarks of acenic and udp: network namespaces joined by veth pairs (two directly, more through
 a bridge), or two processes joined by memif. Nothing of them stays."""
+import itertools
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from eventually import Late, communicated  # noqa: E402
 SKIPPED = 77
 # Small enough for memif's socket, which has the folder's name in its own.
 FOLDER = "acenic-"
+NUMBERS = itertools.count()  # of namespaces that a process makes
 
 
 class Failure(Exception):
@@ -138,8 +140,9 @@ class Namespaces(Hosts):
 
     def __init__(self, count=2, ports=1, mtu=9000):
         super().__init__()
-        self.names = ["viaduct-%d-%s" % (os.getpid(), chr(ord("a") + i)) for i in range(count)]
-        self.switch = None if count * ports == 2 and ports == 1 else "viaduct-%d-switch" % os.getpid()
+        prefix = "viaduct-%d-%d-" % (os.getpid(), next(NUMBERS))
+        self.names = [prefix + chr(ord("a") + i) for i in range(count)]
+        self.switch = None if count * ports == 2 and ports == 1 else prefix + "switch"
         self.port_count = ports
         self.mtu = mtu
         self.made = []

@@ -6,6 +6,7 @@ vipinfo --doctor of another host does the same.
     doctor.py --vipping PROGRAM --vipinfo PROGRAM [--user UID] [--only NAME,...] [--all]
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from hosts import Failure, UdpNamespaces, end, outcome, run, udp_address, withou
 from eventually import Late, communicated  # noqa: E402
 
 LIMIT = 60
+AT_ONCE = 4  # examinations, each between hosts of its own: most of their time they wait for packets that do not come
 ANSWERS_WITHIN = 3  # seconds, under a flood
 FAKE = r"""
 import json, socket, sys, threading, time
@@ -247,6 +249,8 @@ MORE = {"silence", "no-machine", "mtu-here", "loss-here", "keys-differ", "blocke
 
 # Looked for by both tools in any case.
 BY_BOTH = {None, "name-unknown", "ports-differ"}
+# They take longest, and so begin first.
+LONG = {"ports-differ", "key-missing", "request-port-taken"}
 
 
 def examine(case, vipping, tool):
@@ -293,6 +297,12 @@ def judge(case, told, status):
         raise Failure("%s: healthy is %s, the exit status %d\n%s" % (case.title, told["healthy"], status, shown))
 
 
+def named(case, vipping, tool):
+    began = time.monotonic()
+    examine(case, vipping, tool)
+    print("%-44s named by %s, %.1f s" % (case.title, os.path.basename(tool), time.monotonic() - began), flush=True)
+
+
 def flooded(vipping):
     """What never stops coming keeps no end from answering, and from ending."""
     with Joined() as hosts:
@@ -330,15 +340,18 @@ def main():
     vipping, vipinfo = os.path.abspath(options.vipping), os.path.abspath(options.vipinfo)
 
     def run_all():
-        for case in FAULTS:
-            if only is not None and case.name not in only:
-                continue
-            if only is None and not options.all and case.name in MORE:
-                continue
-            began = time.monotonic()
-            for tool in (vipping, vipinfo) if case.name in BY_BOTH else (vipping,):
-                examine(case, vipping, tool)
-            print("%-44s named, %.1f s" % (case.title, time.monotonic() - began), flush=True)
+        wanted = [case for case in FAULTS
+                  if (case.name in only if only is not None else options.all or case.name not in MORE)]
+        pairs = [(case, tool) for case in wanted for tool in ((vipping, vipinfo) if case.name in BY_BOTH else (vipping,))]
+        pairs.sort(key=lambda pair: pair[0].name not in LONG)
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            jobs = [pool.submit(named, case, vipping, tool) for case, tool in pairs]
+            try:
+                for job in concurrent.futures.as_completed(jobs):
+                    job.result()
+            finally:
+                for job in jobs:
+                    job.cancel()  # those that have not begun
         if only is None:
             flooded(vipping)
             print("under a flood it answers", flush=True)
