@@ -32,14 +32,25 @@ def text_of(path):
         return ""
 
 
-def families(pids):
-    """These processes and all below them."""
+def numbers():
+    """Those of all processes."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def parent_of(pid):
+    """None where the process has ended."""
+    # The name of a program stands in brackets and may contain any character.
+    after_name = text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return int(after_name[1]) if len(after_name) > 1 else None
+
+
+def families(pids, parents=None):
+    """These processes and all below them. `parents` are the parents of all processes, where the caller has them."""
+    if parents is None:
+        parents = {pid: parent_of(pid) for pid in numbers()}
     children = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        # The name of a program stands in brackets and may contain any character.
-        after_name = text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
-        if len(after_name) > 1:
-            children.setdefault(int(after_name[1]), []).append(int(pid))
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
     found, left = set(), list(pids)
     while left:
         pid = left.pop()
@@ -49,10 +60,32 @@ def families(pids):
     return found
 
 
+class Parents:
+    """The parents of all processes for waits, of which a script may have many at once on a machine with a thousand processes: one look for
+    all waits of READ_EVERY, which reads the parents of new processes only."""
+
+    def __init__(self, numbers_now=numbers, parent=parent_of, clock=time.monotonic):
+        self._numbers, self._parent, self._clock = numbers_now, parent, clock
+        self._lock = threading.Lock()
+        self._known, self._looked_at = {}, None
+
+    def now(self):
+        with self._lock:
+            if self._looked_at is None or self._clock() >= self._looked_at + READ_EVERY:
+                self._looked_at = self._clock()
+                before = self._known
+                # A new dictionary: another thread may read the one before.
+                self._known = {pid: before[pid] if pid in before else self._parent(pid) for pid in self._numbers()}
+            return self._known
+
+
+PARENTS = Parents()
+
+
 def queued(pids):
     """Seconds in which the threads of these processes, and of the processes below them, stood in a run queue; None where
     the kernel counts none: without CONFIG_SCHED_INFO all three numbers of a thread are 0."""
-    files = [file for pid in families(pids) for file in glob.glob(f"/proc/{pid}/task/*/schedstat")]
+    files = [file for pid in families(pids, PARENTS.now()) for file in glob.glob(f"/proc/{pid}/task/*/schedstat")]
     found = [[int(number) for number in text_of(file).split()] for file in files]
     found = [numbers for numbers in found if len(numbers) == 3 and numbers[2] > 0]
     return sum(numbers[1] for numbers in found) * 1e-9 if found else None

@@ -146,6 +146,24 @@ class Figures(unittest.TestCase):
             self.assertNotIn(os.getpid(), eventually.families([process.pid]))
             process.stdin.close()
 
+    def test_parents_are_read_once_for_each_process(self):
+        at, there, read = [0.0], [[1, 2]], []
+
+        def parent(pid):
+            read.append(pid)
+            return pid - 1
+        parents = eventually.Parents(lambda: there[0], parent, lambda: at[0])
+        self.assertEqual(parents.now(), {1: 0, 2: 1})
+        there[0] = [2, 3]
+        self.assertEqual(parents.now(), {1: 0, 2: 1}, "too soon for another look")
+        at[0] = eventually.READ_EVERY
+        self.assertEqual(parents.now(), {2: 1, 3: 2})
+        self.assertEqual(read, [1, 2, 3])
+        there[0] = [1, 2]
+        at[0] *= 2
+        self.assertEqual(parents.now(), {1: 0, 2: 1})
+        self.assertEqual(read, [1, 2, 3, 1], "1 may be the number of another process")
+
     def test_a_name_with_brackets_and_blanks_is_no_number(self):
         with subprocess.Popen([sys.executable, "-c", "open('/proc/self/comm', 'w').write(') 1 (x'); print(flush=True); input()"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
