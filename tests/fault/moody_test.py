@@ -20,6 +20,8 @@ from moody_agent import MOODS, MoodyAgent, name_of  # noqa: E402
 
 # What other calls at the same time add to a call. A call that hangs does so for longer.
 SLACK_S = 5
+# Programs that wait at the same time. Each needs a processor for some hundredths of a second, and then waits for up to ten.
+PROGRAMS = 48
 # Calls with a timeout of a second, and a second more to give up what they have begun.
 TIMED = {"VipConnectWait", "VipConnectRequest", "VipConnectRequest-two-threads", "VipConnectPeerRequest", "VipConnectPeerWait"}
 AT_ONCE = {"VipConnectWait-poll", "VipConnectPeerDone", "VipConnectReject", "VipCloseNic"}
@@ -40,7 +42,7 @@ class Test:
         self.program = os.path.join(build, "tests", "fault", "fault_one_call")
         self.real = f"@viaduct-moody-real-{os.getpid()}"
         self.failures = []
-        self.slots = threading.Semaphore(24)
+        self.slots = threading.Semaphore(PROGRAMS)
         self.slowest = {}
 
     def environment(self, address):
@@ -145,7 +147,8 @@ class Test:
         print(f"crowd: {len(opened)} opened a NIC, {len(refused)} were told why not")
 
     def waiting(self):
-        """An agent that takes two seconds for each answer does not keep a program with a longer timeout from connecting."""
+        """An agent that takes two seconds for each answer does not keep a program with a longer timeout from connecting. Opening a NIC takes
+        most of its nine seconds there, so nothing else runs meanwhile."""
         address = f"@viaduct-moody-{os.getpid()}-waiting"
         words = [os.path.join(self.build, "bin", "vipping"), "-D", f"waiting-{os.getpid()}"]
         server = subprocess.Popen(words + ["-s", "-1"], env=self.environment(self.real), stdout=subprocess.DEVNULL)
@@ -173,16 +176,16 @@ class Test:
                 jobs = [pool.submit(self.one_call, mood, call) for call in calls for mood in moods]
                 jobs += [pool.submit(self.one_tool, mood, words) for words in tools for mood in moods
                          if not mood.endswith("with-us")]
-                jobs.append(pool.submit(self.waiting))
                 for job in jobs:
                     job.result()
+            self.waiting()
             self.crowd()
         finally:
             agent.terminate()
             agent.wait()
         for mood in moods:
             print(f"{mood}: slowest {self.slowest.get(mood)}")
-        print(f"{len(self.failures)} of {len(jobs)} failed")
+        print(f"{len(self.failures)} of {len(jobs) + 2} failed")
         return 1 if self.failures else 0
 
 
