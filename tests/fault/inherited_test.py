@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import temporary  # noqa: E402
 from eventually import communicated, holds  # noqa: E402
 
 USER = 4343
@@ -45,7 +46,8 @@ def all_processors():
 
 class Test:
     def __init__(self, build):
-        self.folder = tempfile.mkdtemp(prefix="viaduct-inherited-")  # that user may not be able to read the build
+        # That user may not be able to read the build.
+        self.folder = tempfile.mkdtemp(prefix="viaduct-inherited-", dir=temporary.for_programs())
         os.chmod(self.folder, 0o755)
         for part in ("bin", "sbin", "lib"):
             shutil.copytree(os.path.join(build, part), os.path.join(self.folder, part), symlinks=True,

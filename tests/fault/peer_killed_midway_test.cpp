@@ -27,7 +27,8 @@ TEST_P(PeerKilledMidway, OfAStreamLeavesOnlyWholeMessages) {
         Stream in(*meeting.end, bytes);
         in.begin_receiving();
         meeting.child->go();
-        ASSERT_TRUE(eventually([&] { return !in.step_receiver() || in.received() > 500; }));
+        ASSERT_TRUE(
+            eventually([&] { return runs_until(in, &Stream::step_receiver, [&] { return in.received() > 500; }); }));
         ASSERT_GT(in.received(), 500u);
         meeting.kill();
         EXPECT_TRUE(eventually([&] { return !in.step_receiver(); }, kOneSecond));
@@ -52,7 +53,8 @@ TEST_P(PeerKilledMidway, OfLargeMessagesInBothDirections) {
         volley.begin();
         meeting.child->go();
         volley.serve();
-        ASSERT_TRUE(eventually([&] { return !volley.step() || volley.received() > 20; }));
+        ASSERT_TRUE(
+            eventually([&] { return runs_until(volley, &Volley::step, [&] { return volley.received() > 20; }); }));
         ASSERT_GT(volley.received(), 20u);
         meeting.kill();
         EXPECT_TRUE(eventually([&] { return !volley.step(); }, kOneSecond));
@@ -189,11 +191,13 @@ TEST(PeerKilledAtRandom, NothingIsEverDamagedOrLost) {
         bool killed = false;
         const bool ended = eventually(
             [&] {
-                if (!killed && Clock::now() >= killing_time) {
-                    meeting.kill();
-                    killed = true;
-                }
-                return !(we_send ? stream.step_sender() : stream.step_receiver());
+                return runs_until(stream, we_send ? &Stream::step_sender : &Stream::step_receiver, [&] {
+                    if (!killed && Clock::now() >= killing_time) {
+                        meeting.kill();
+                        killed = true;
+                    }
+                    return false;
+                });
             },
             Millis(3000));
         EXPECT_TRUE(ended && killed) << "round " << round << ", " << bytes << " bytes";

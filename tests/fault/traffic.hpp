@@ -39,6 +39,7 @@ public:
     std::uint32_t received() const { return received_; }
     std::uint32_t sent() const { return sent_; }
     bool damaged() const { return damaged_; }
+    std::uint32_t moved() const { return received_ + sent_; }
 
 private:
     bool give_credit();
@@ -75,6 +76,7 @@ public:
 
     std::uint32_t received() const { return received_; }
     bool damaged() const { return damaged_; }
+    std::uint32_t moved() const { return received_ + sent_; }
 
 private:
     bool take();
@@ -91,5 +93,18 @@ private:
     std::uint32_t owed_ = 0;
     bool damaged_ = false;
 };
+
+/// A condition for eventually(), which pauses between two looks: one look steps for as long as messages move, so that
+/// the traffic has its full speed. True once the connection has ended, or enough() holds.
+template <typename Traffic, typename Enough>
+bool runs_until(Traffic& traffic, bool (Traffic::*step)(), Enough enough) {
+    constexpr int kStepsOfALook = 1000;  // eventually() looks at its limit between two looks
+    for (int i = 0; i < kStepsOfALook; ++i) {
+        const std::uint32_t before = traffic.moved();
+        if (!(traffic.*step)() || enough()) return true;
+        if (traffic.moved() == before) return false;
+    }
+    return false;
+}
 
 }  // namespace viaduct::fault
