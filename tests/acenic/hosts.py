@@ -11,6 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import checkout_access  # noqa: E402
+import temporary  # noqa: E402
 from eventually import Late, communicated  # noqa: E402
 
 SKIPPED = 77
@@ -84,7 +85,7 @@ class Hosts:
     provider = "acenic"
 
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix=FOLDER)
+        self.folder = tempfile.mkdtemp(prefix=FOLDER, dir=temporary.for_sockets())
         self.hosts = os.path.join(self.folder, "hosts")
         self.settings = {}
 

@@ -20,6 +20,7 @@ import tempfile
 
 from hosts import Failure, outcome
 
+import temporary
 from eventually import RunningTime, holds
 
 TIMEOUT = 5  # seconds; the files take thirty
@@ -89,7 +90,7 @@ def is_closed(client):
 
 
 def run(options):
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=temporary.for_sockets()) as folder:
         engine = Engine(options.engine, folder)
         far_ends = []
         try:

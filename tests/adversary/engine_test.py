@@ -18,6 +18,7 @@ import time
 import users
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import temporary  # noqa: E402
 from report import rows  # noqa: E402
 
 SLOWER = 1.5  # seconds, beyond ten times what it takes without a flood
@@ -107,7 +108,7 @@ def main():
         users.skip("the provider acenic is not built")
     chosen = rows.chosen([flood.__name__ for flood in FLOODS] + [users.hand_over_what_hangs.__name__])
     users.raise_files()
-    folder = tempfile.mkdtemp(prefix="acenic-")
+    folder = tempfile.mkdtemp(prefix="acenic-", dir=temporary.for_sockets())
     name = address()
     port = "net_memif,socket=%s/pair,role=server,mac=02:00:00:00:00:02" % folder
     with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:

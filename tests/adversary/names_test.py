@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import temporary  # noqa: E402
 from eventually import communicated, eventually, holds  # noqa: E402
 from report import rows  # noqa: E402
 
@@ -91,7 +92,7 @@ def names(how):
 class Test:
     def __init__(self, build):
         # The victim may not be able to read the build.
-        self.folder = tempfile.mkdtemp(prefix="viaduct-names-")
+        self.folder = tempfile.mkdtemp(prefix="viaduct-names-", dir=temporary.for_programs())
         os.chmod(self.folder, 0o755)
         for part in ("bin", "sbin", "lib"):
             shutil.copytree(os.path.join(build, part), os.path.join(self.folder, part), symlinks=True,

@@ -19,6 +19,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import eventually  # noqa: E402
+import temporary  # noqa: E402
 
 VICTIM, ATTACKER, SERVICE, ACCOMPLICE = 4241, 4242, 4243, 4244  # user ids; they need no name
 SKIPPED = 77
@@ -52,7 +53,7 @@ def raise_files(most=1 << 20):
 
 def everybodys_copy(build, more=()):
     """What users run, where all of them may read it: a build may lie in the folder of one user."""
-    folder = tempfile.mkdtemp(prefix="viaduct-users-")
+    folder = tempfile.mkdtemp(prefix="viaduct-users-", dir=temporary.for_programs())
     os.chmod(folder, 0o755)
     for name in ("sbin/vipkad", "lib/libvipl.so.1", "lib/viaduct/paramnet.so", *more):
         target = os.path.join(folder, name)

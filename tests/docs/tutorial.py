@@ -13,6 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import eventually  # noqa: E402
+import temporary  # noqa: E402
 
 BLOCK = re.compile(r"(?:<!-- (?P<mark>[a-z, ]+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 
@@ -37,7 +38,7 @@ def run(command, folder, environment, seconds=120):
 def main():
     source, build = (os.path.abspath(path) for path in sys.argv[1:3])
     found = blocks(os.path.join(source, "docs", "tutorial.md"))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=temporary.for_programs()) as folder:
         prefix = os.path.join(folder, "prefix")
         subprocess.run(["cmake", "--install", build, "--prefix", prefix], stdout=subprocess.DEVNULL, check=True)
         libdir = os.path.dirname(os.path.dirname(subprocess.run(

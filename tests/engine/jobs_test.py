@@ -14,6 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import eventually  # noqa: E402
+import temporary  # noqa: E402
 
 library, programs, sources = sys.argv[1:4]
 protocols = sys.argv[4:]
@@ -151,7 +152,7 @@ else:
     print(f"SKIPPED: no {OPENMPI} (package openmpi-bin) on this machine")
 
 # Compiled with another MPI's header and library, run with ours: the point of the ABI.
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory(dir=temporary.for_programs()) as folder:
     for compiler, source in (("mpicc.mpich", "messages.c"), ("mpifort.mpich", "ring.f90"), ("mpifort.mpich", "window.f90")):
         if os.environ.get("VIADUCT_SANITIZED"):
             print(f"SKIPPED: {compiler}: its programs do not carry the run-time that a sanitized library needs")

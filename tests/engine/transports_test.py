@@ -13,6 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import eventually  # noqa: E402
+import temporary  # noqa: E402
 
 library, program, cmpiinfo, transport = sys.argv[1:]
 HYDRA = "mpiexec.mpich"
@@ -46,7 +47,7 @@ def make_version(path, folder):
     return subprocess.run([compiler, "-shared", "-fPIC", "-o", path, source], check=False).returncode == 0
 
 
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory(dir=temporary.for_programs()) as folder:
     good, mixed = os.path.join(folder, "good"), os.path.join(folder, "mixed")
     for place in (good, mixed):
         os.mkdir(place)

@@ -10,7 +10,7 @@ if [ $# -ne 3 ]; then
 fi
 CC=$1 CXX=$2 INCLUDE=$3
 HERE=$(cd "$(dirname "$0")" && pwd)
-WORK=$(mktemp -d) || exit 2
+WORK=$(python3 "$HERE/../temporary.py" programs) || exit 2
 trap 'rm -rf "$WORK"' EXIT
 trap 'exit 1' HUP INT TERM
 checks=0 failures=0

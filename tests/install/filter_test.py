@@ -20,6 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import temporary  # noqa: E402
 from eventually import holds, run  # noqa: E402
 
 SKIPPED = 77
@@ -102,7 +103,7 @@ def main():
         print("FAILED: the unit allows %d calls only" % len(names))
         return 1
     code = program({known[name] for name in names if name in known})
-    folder = tempfile.mkdtemp(prefix="viaduct-filter-")
+    folder = tempfile.mkdtemp(prefix="viaduct-filter-", dir=temporary.for_sockets())
     path = os.path.join(folder, "agent.sock")
     environment = {**os.environ, "VIADUCT_AGENT": path}
     agent = os.fork()

@@ -6,7 +6,7 @@
 set -euo pipefail
 build=$1 source=$2 cmake=$3 generator=$4 cc=$5 libdir=$6 sbindir=$7 bindir=$8
 user=$source/tests/install/user
-prefix=$(mktemp -d)
+prefix=$(python3 "$source/tests/temporary.py" programs)
 prefix=$(readlink -f "$prefix")
 
 # Processes that run this prefix's agent, by their executable: the name alone may be another user's.

@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import eventually  # noqa: E402
+import temporary  # noqa: E402
 
 VIPINFO = ""
 LIMIT = 30  # seconds
@@ -274,7 +275,7 @@ class BrokenProviders(Case):
     """Files in VIADUCT_PROVIDER_PATH that are no providers."""
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp()
+        self.folder = tempfile.mkdtemp(dir=temporary.for_programs())
         self.addCleanup(shutil.rmtree, self.folder)
 
     def put(self, name, contents):

@@ -7,7 +7,7 @@
 set -eu
 compiler=$1 include=$2 library=$3
 cd "$(dirname "$0")"
-folder=$(mktemp -d)
+folder=$(python3 ../temporary.py programs)
 trap 'rm -rf "$folder"' EXIT
 
 for source in *.c; do

@@ -14,7 +14,7 @@ command -v gfortran >/dev/null || {
     echo "SKIPPED: no Fortran modules of MPI (Debian: libmpich-dev)"
     exit 77
 }
-work=$(mktemp -d)
+work=$(python3 "$(dirname "$0")/../temporary.py" programs)
 trap 'rm -rf "$work"' EXIT
 wrappers=$mpifort
 if command -v mpifort.mpich >/dev/null; then

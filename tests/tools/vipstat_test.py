@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import tool
+import temporary
 from eventually import communicated, eventually, finished
 from tool import PROBLEM, USAGE, WELL, Case, run
 
@@ -374,7 +375,7 @@ class Exporter(Looking):
         self.assertEqual(WELL, finished(one.process, tool.SECONDS))
 
     def test_end_point_on_a_socket_of_this_user(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=temporary.for_sockets()) as folder:
             path = os.path.join(folder, "stat")
             one, where = self.listen("--listen", f"unix:{path}")
             self.assertEqual(f"unix:{path}", where)
