@@ -114,9 +114,9 @@ class RunningTime:
     def __init__(self, pids=(), machine=Machine):
         self._pids = tuple(pids) or (os.getpid(),)
         self._machine = machine
-        self._begun = machine.wall()
         self._waited = 0.0
         self._figures, self._read_at = self._read(), 0.0
+        self._begun = machine.wall()  # on a loaded machine the look at the figures takes seconds
 
     def _read(self):
         """(source, seconds)"""
@@ -130,12 +130,12 @@ class RunningTime:
         return self._machine.wall() - self._begun
 
     def running(self):
-        self._read_at = self.wall()
+        self._read_at = wall = self.wall()
         before, self._figures = self._figures, self._read()
         if before[0] == self._figures[0]:
             # The sum falls when a thread ends.
             self._waited += max(0.0, self._figures[1] - before[1])
-        return max(0.0, self.wall() - self._waited)
+        return max(0.0, wall - self._waited)
 
     def is_over(self, limit):
         """Whether `limit` seconds of running time have passed, or HARD_END times as many by the wall clock."""

@@ -70,6 +70,17 @@ class Eventually(unittest.TestCase):
     def test_without_any_figures_the_limit_is_wall_time(self):
         self.assertAlmostEqual(Moved(queue=None, stall=None).waits()[0], 10, delta=0.1)
 
+    def test_a_look_at_the_figures_is_no_running_time(self):
+        class Slow(Moved):
+            def queued(self, pids):
+                self.at += 3
+                return super().queued(pids)
+        machine = Slow()
+        time_used = eventually.RunningTime(machine=machine)
+        machine.at += 1
+        self.assertAlmostEqual(time_used.running(), 1)
+        self.assertAlmostEqual(time_used.running(), 4, msg="time after the construction counts")
+
     def test_a_hang_ends_at_twenty_times_the_limit(self):
         # Four threads that stand in run queues all the time.
         self.assertAlmostEqual(Moved(queue=4).waits()[0], 200, delta=0.5)
