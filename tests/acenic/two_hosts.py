@@ -94,7 +94,7 @@ def several(hosts, programs, count, levels):
                for r in range(count)],
               lambda r: r"rank %d of %d starts\n" % (r, count), environments)
         for r in range(count):
-            with open(logs[r], encoding="ascii") as log:
+            with open(logs[r], encoding="utf-8") as log:
                 if log.read() != "rank %d of %d: 50 laps, token and sums right\n" % (r, count):
                     raise Failure("ring %s: rank %d has another log" % (level, r))
 

@@ -16,7 +16,7 @@ STATUS_VERSION = 14
 
 def bound(name):
     """Whether a process has the abstract name, in the network namespace of the caller."""
-    with open("/proc/net/unix", encoding="ascii") as file:
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
         return any(line.rstrip("\n").endswith(" " + name) for line in file)
 
 

@@ -38,7 +38,7 @@ def numbers_of(compiler, header):
 
 def values(compiler, header, expressions, folder):
     source, made, table = (os.path.join(folder, name) for name in ("table.c", "table.o", "table"))
-    with open(source, "w", encoding="ascii") as file:
+    with open(source, "w", encoding="utf-8") as file:
         file.write('#include "%s"\n#include <stddef.h>\n#include <stdint.h>\n' % header)
         file.write('__attribute__((used, section("numbers"))) const long long table[] = {\n')
         file.write("".join("(long long)(intptr_t)(%s),\n" % one for one in expressions) + "};\n")

@@ -16,13 +16,13 @@ command -v gfortran >/dev/null || {
 }
 work=$(python3 "$(dirname "$0")/../temporary.py" programs)
 trap 'rm -rf "$work"' EXIT
-wrappers=$mpifort
+set -- "$mpifort"
 if command -v mpifort.mpich >/dev/null; then
-    wrappers="$mpifort mpifort.mpich"
+    set -- "$mpifort" mpifort.mpich
     LD_LIBRARY_PATH=$(dirname "$mpifort")/../lib
     export LD_LIBRARY_PATH
 fi
-for wrapper in $wrappers; do for program in ring_module.f90 ring_include.f ring_f08.f90; do
+for wrapper; do for program in ring_module.f90 ring_include.f ring_f08.f90; do
     (cd "$work" && "$wrapper" -Wl,-z,now "$programs/$program" -o ring)
     said=$("$work/ring")
     echo "$program by $(basename "$wrapper"), alone: $said"
