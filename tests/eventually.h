@@ -120,9 +120,10 @@ static inline double eventually_figures(const struct eventually_machine* machine
 
 static inline int eventually_on(const struct eventually_machine* machine, const char* what, int (*condition)(void*),
                                 void* argument, const pid_t* pids, int count, double limit) {
-    const double begun = machine->wall();
     int source = 0;
-    double figures = eventually_figures(machine, pids, count, &source), read_at = begun, waited = 0, running = 0;
+    double figures = eventually_figures(machine, pids, count, &source), waited = 0, running = 0;
+    const double begun = machine->wall(); /* on a loaded machine the look at the figures takes seconds */
+    double read_at = begun;
     for (;;) {
         const double now = machine->wall(), wall = now - begun;
         if (now >= read_at + EVENTUALLY_READ_EVERY || wall >= limit) {

@@ -142,12 +142,12 @@ public:
     explicit RunningTime(std::vector<pid_t> pids = {}, Readers readers = {})
         : readers_(std::move(readers)), pids_(std::move(pids)) {
         if (pids_.empty()) pids_.push_back(::getpid());
-        begun_ = readers_.wall_ns();
         stalled_ = readers_.stalled_ns();
         for (const std::optional<int64_t>& queued : readers_.queued_ns(pids_)) {
             all_known_ = all_known_ && queued.has_value();
             processes_.push_back({queued.value_or(0), 0});
         }
+        begun_ = readers_.wall_ns();  // on a loaded machine the look at the figures takes seconds
     }
     int64_t wall_ns() const { return readers_.wall_ns() - begun_; }
     // Never more than wall_ns(). Without the figure of one of the processes, the stall of the whole system counts.

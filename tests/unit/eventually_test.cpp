@@ -62,6 +62,20 @@ struct Eventually : testing::Test {
     Waited waited;
 };
 
+struct SlowReaders : FakeReaders {
+    std::vector<std::optional<int64_t>> queued_ns(const std::vector<pid_t>& pids) const {
+        machine->wall += 3'000 * kMs;
+        return FakeReaders::queued_ns(pids);
+    }
+};
+
+TEST_F(Eventually, ALookAtTheFiguresIsNoRunningTime) {
+    const RunningTime<SlowReaders> time({}, SlowReaders{{machine}});
+    machine->wall += 1'000 * kMs;
+    EXPECT_EQ(time.running_ns(), 1'000 * kMs);
+    EXPECT_EQ(time.running_ns(), 4'000 * kMs) << "time after the construction counts";
+}
+
 TEST_F(Eventually, EndsAtOnceWhenTheConditionHolds) {
     EXPECT_TRUE(eventually(
         "nothing", [] { return true; }, {}, FakeReaders{machine}));
