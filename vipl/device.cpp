@@ -132,14 +132,19 @@ Status find_device(Library& library, const std::string& given, Deadline deadline
     if (status != Status::ok) {
         const bool unknown = status == Status::unknown_name || status == Status::invalid;
         refuse(unknown ? VIP_INVALID_PARAMETER : VIP_ERROR_RESOURCE,
-               unknown ? "vipinfo shows the names of NICs; VIADUCT_NICS=NAME=NIC gives one of them another name"
+               unknown ? "vipinfo --providers shows all NICs, and why others are missing, with a cure for each; "
+                         "VIADUCT_NICS=NAME=NIC gives one another name"
                        : "vipinfo --doctor", "cannot open '%s': %s",
                device->c_str(), why.empty() ? "the agent does not answer" : why.c_str());
         return status;
     }
     // A name of one NIC is of no other that stands in for it.
     const bool exact = by_host || (alias != nullptr && alias->find(':') == std::string::npos);
-    return exact && *device != out->name && *device != kDefaultNic ? Status::unknown_name : Status::ok;
+    if (!exact || *device == out->name || *device == kDefaultNic) return Status::ok;
+    refuse(VIP_INVALID_PARAMETER, "vipinfo shows the names of NICs; correct VIADUCT_NICS or section [nics]",
+           "cannot open '%s': there is no NIC %s, and %s does not stand in for it", given.c_str(), device->c_str(),
+           out->name);
+    return Status::unknown_name;
 }
 
 }  // namespace viaduct::vipl

@@ -74,9 +74,18 @@ void NicPin::release() {
 
 namespace {
 
-constexpr const char* kLookAtLimits = "a limit (ulimit -a), a cgroup or a filter of system calls may be in the way";
+constexpr const char* kLookAtLimits = "look at the limits of the process (ulimit -a) and at its cgroup";
+constexpr const char* kMoreFiles = "raise the limit of open files (ulimit -n)";
 
-// A fresh request to open (or re-attach) this NIC at the agent, with the descriptors that peers will need.
+// A call of the kernel that the open needs has failed.
+Status refuse_for_errno(const char* what) {
+    const char* const cure = errno == EMFILE ? kMoreFiles : kLookAtLimits;
+    refuse(VIP_ERROR_RESOURCE, cure, "%s: %s", what, std::strerror(errno));
+    return Status::out_of_resources;
+}
+
+// A fresh request to open (or re-attach) this NIC at the agent, with the descriptors that peers will need. The thread
+// that re-attaches it may be in a call about another object, whose reason that is not.
 Status make_open_request(Nic& nic, bool again, Mail* mail) {
     kagent::OpenNic body;
     std::strncpy(body.device, nic.device.c_str(), sizeof(body.device) - 1);
@@ -85,9 +94,13 @@ Status make_open_request(Nic& nic, bool again, Mail* mail) {
     if (again) nic.leases.held(body.held);
     *mail = Mail::of(kagent::Type::kOpenNic, body);
     const int table = nic.regions->open_read_only();
-    if (table < 0) return Status::out_of_resources;
+    if (table < 0)
+        return again ? Status::out_of_resources : refuse_for_errno("no descriptor for the table of memory regions");
     mail->descriptors.emplace_back(table);
-    return nic.ops->describe(nic.context, mail);
+    const Status status = nic.ops->describe(nic.context, mail);
+    if (status == Status::out_of_resources && !again)
+        refuse(VIP_ERROR_RESOURCE, kMoreFiles, "no descriptors for what peers of the NIC need");
+    return status;
 }
 
 Status find_nic(Library& library, Nic& nic, const char* given, Deadline deadline) {
@@ -106,9 +119,12 @@ Status find_nic(Library& library, Nic& nic, const char* given, Deadline deadline
 
 Status make_context(Library& library, Nic& nic) {
     nic.regions = std::make_unique<RegionTable>();
-    if (!nic.regions->valid()) return Status::out_of_resources;
-    if (::getrandom(&nic.context_id, sizeof nic.context_id, 0) != sizeof nic.context_id)
+    if (!nic.regions->valid()) return refuse_for_errno("no shared memory (memfd) for the table of memory regions");
+    if (::getrandom(&nic.context_id, sizeof nic.context_id, 0) != sizeof nic.context_id) {
+        refuse(VIP_ERROR_RESOURCE, "let the container's filter of system calls permit getrandom",
+               "the system gives no random numbers: %s", std::strerror(errno));
         return Status::broken;
+    }
     OpenArgs args;
     args.nic = nic.info;
     args.settings = &library.config.settings(nic.info.provider);
@@ -120,16 +136,12 @@ Status make_context(Library& library, Nic& nic) {
 }
 
 Status open_context(Library& library, Nic& nic) {
-    errno = 0;
     const Status status = make_context(library, nic);
-    if (status == Status::invalid)
-        refuse(VIP_INVALID_PARAMETER, "VIADUCT_LOG=error says which one and why",
-               "cannot open '%s': the provider %s does not take one of its settings", nic.device.c_str(),
-               nic.info.provider);
-    else if (status != Status::ok)
-        refuse(VIP_ERROR_RESOURCE, kLookAtLimits,
-               "cannot open '%s': no shared memory (memfd), descriptors or random numbers: %s", nic.device.c_str(),
-               std::strerror(errno));
+    if (status == Status::ok) return status;
+    if (!is_refused())
+        refuse(VIP_ERROR_RESOURCE, "VIADUCT_LOG=info shows what agent and provider say",
+               "the provider %s gives no reason (status %d)", nic.info.provider, static_cast<int>(status));
+    put_before_reason("cannot open '%s'", nic.device.c_str());
     return status;
 }
 
@@ -137,7 +149,10 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
     // Made anew for each try: descriptors travel with the request.
     Mail request;
     Status status = make_open_request(nic, false, &request);
-    if (status != Status::ok) return status;
+    if (status != Status::ok) {
+        put_before_reason("cannot open '%s'", nic.device.c_str());
+        return status;
+    }
     Mail answer;
     status = library.link.call(std::move(request), &answer, deadline);
     if (status != Status::ok) {
@@ -180,7 +195,8 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
                       "DeviceName has %zu characters, %zu are the most", std::strlen(name),
                       sizeof(kagent::NameText::name) - 1);
     Nic* fresh = library->nics.take();
-    if (fresh == nullptr) return VIP_ERROR_RESOURCE;
+    if (fresh == nullptr)
+        return refuse(VIP_ERROR_RESOURCE, kLookAtLimits, "cannot open '%s': no memory is left", name);
     Nic& nic = *fresh;
     nic.library = library;
 
@@ -206,7 +222,12 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
         library->remove_open(&nic);
         tell_agent_closed(nic);
         take_apart(nic);
-        return status != Status::ok ? to_return(CallKind::open_nic, status) : VIP_ERROR_RESOURCE;
+        if (status == Status::ok)
+            return refuse(VIP_ERROR_RESOURCE, kLookAtLimits, "cannot open '%s': no memory for its handle and queues",
+                          name);
+        refuse(VIP_ERROR_RESOURCE, "vipinfo --doctor",
+               "cannot open '%s': the agent has ended meanwhile, and the next one does not open it", name);
+        return to_return(CallKind::open_nic, status);
     }
     nic.handle.store(handle);
     stats::process_stats.count(stats::ProcessCount::nics_opened);

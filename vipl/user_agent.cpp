@@ -15,6 +15,7 @@
 #include "core/wait/crowd_score.hpp"
 #include "vipl/last_thread.hpp"
 #include "vipl/thread.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -246,5 +247,7 @@ bool EventThread::crowded() { return viaduct::crowded(); }
 void EventThread::nic_failed(uint64_t context_id) {
     defer([this, context_id] { nic_failed_(context_id); });
 }
+
+void EventThread::explain(const char* reason, const char* cure) { refuse_as_said(reason, cure); }
 
 }  // namespace viaduct::vipl

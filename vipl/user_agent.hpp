@@ -46,6 +46,7 @@ public:
     Status spawn(const char* name, void (*body)(void*), void* argument) override;
     bool crowded() override;
     void nic_failed(uint64_t context_id) override;
+    void explain(const char* reason, const char* cure) override;
     // What nic_failed does on the event thread; set once, before the first NIC is opened.
     void on_nic_failed(std::function<void(uint64_t)> handler) { nic_failed_ = std::move(handler); }
     // Called on the event thread once the agent has ended, and once there is another one; false: to be called again.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vipl/why.hpp"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include "core/stats/failures.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/text/code_names.hpp"
+#include "core/text/printable.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/library.hpp"
 #include "vipl/vi.hpp"
@@ -90,6 +92,31 @@ VIP_RETURN refuse(VIP_RETURN answer, const char* cure, const char* format, ...) 
     std::snprintf(call->cure, sizeof call->cure, "%s", cure);
     call->told = true;
     return answer;
+}
+
+void refuse_as_said(const char* reason, const char* cure) {
+    Call* call = current;
+    if (call == nullptr || call->told) return;
+    copy_printable(reason, call->text);
+    copy_printable(cure, call->cure);
+    call->told = true;
+}
+
+void put_before_reason(const char* format, ...) {
+    Call* call = current;
+    if (call == nullptr || !call->told) return;
+    char words[sizeof call->text];
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = std::vsnprintf(words, sizeof words - 2, format, arguments);
+    va_end(arguments);
+    if (written < 0 || static_cast<size_t>(written) >= sizeof words - 2) return;
+    std::memcpy(words + written, ": ", 2);
+    const size_t before = static_cast<size_t>(written) + 2;
+    const size_t kept = std::min(std::strlen(call->text), sizeof words - 1 - before);
+    std::memmove(call->text + before, call->text, kept);
+    std::memcpy(call->text, words, before);
+    call->text[before + kept] = 0;
 }
 
 void note(const char* name, const void* object, const char* cure, const char* format, ...) {

@@ -40,6 +40,10 @@ public:
 // Says why the call that is under way on this thread fails; the first reason of a call stands. Returns `answer`.
 [[gnu::cold, gnu::format(printf, 3, 4)]] VIP_RETURN refuse(VIP_RETURN answer, const char* cure, const char* format,
                                                            ...);
+// The same with the words of a provider: cut to fit, without what is not printable ASCII.
+[[gnu::cold]] void refuse_as_said(const char* reason, const char* cure);
+// Puts words and a colon before the reason that the call has.
+[[gnu::cold, gnu::format(printf, 1, 2)]] void put_before_reason(const char* format, ...);
 // Something to know about a call that does not fail.
 [[gnu::cold, gnu::format(printf, 4, 5)]] void note(const char* call, const void* object, const char* cure,
                                                    const char* format, ...);

@@ -29,7 +29,7 @@ struct _VIPX_WRITE;  // viaduct/ext.h
 
 namespace viaduct {
 
-inline constexpr uint32_t kProviderAbi = 3;
+inline constexpr uint32_t kProviderAbi = 4;
 
 struct ViCore;
 struct WorkQueue;
@@ -126,6 +126,9 @@ public:
     // program is told once (spec/errors 8, CATASTROPHIC). Done later, on a thread that holds no lock;
     // any thread may say so, with any locks held.
     virtual void nic_failed(uint64_t context_id) = 0;
+    // Why the operation of this thread is about to fail, in words for people: the program gets them with the error
+    // (VipxLastError). The first reason of a call stands. core/provider/explain.hpp writes them to the log as well.
+    virtual void explain(const char* reason, const char* cure) = 0;
 
 protected:
     ~UserAgent() = default;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <new>
+#include <string>
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -34,6 +35,9 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
     wire::LinkId link = 0;
     try {
         link = begin(engine.node(), engine.now(), &why);
+        if (link == 0 && why == Status::out_of_resources)
+            engine.say_why("the port has no place for one more connection",
+                           "disconnect others; those that are over are remembered for half a second");
     } catch (const std::bad_alloc&) {
         why = Status::out_of_resources;
     }
@@ -48,6 +52,13 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
     return Status::ok;
 }
 
+// E held. The port does not pass requests on to this process.
+void explain_unexpected(Engine& engine) {
+    std::string why, cure;
+    engine.port().why_not_expected(&why, &cure);
+    engine.say_why(why.c_str(), cure.c_str());
+}
+
 // E held. A listener waits for one request; when that has ended before it was reported, for another one.
 Status begin_listening(ConnectOp& op) {
     Engine& engine = *op.engine;
@@ -57,6 +68,10 @@ Status begin_listening(ConnectOp& op) {
     try {
         op.listener = engine.node().listen(op.local, &op, engine.now());
         op.expected = op.listener != 0 ? engine.port().expect_request(op.local) : 0;
+        if (op.listener == 0)
+            engine.say_why("too many calls wait for requests on this port", "wait in fewer threads at a time");
+        else if (op.expected == 0)
+            explain_unexpected(engine);
     } catch (const std::bad_alloc&) {
         op.expected = 0;
     }
@@ -120,6 +135,7 @@ Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const 
     if (vi.endpoint->link != 0) {
         try {
             (*out)->expected = engine.port().expect_peer(local, remote, vi.endpoint->link);
+            if ((*out)->expected == 0) explain_unexpected(engine);
         } catch (const std::bad_alloc&) {
             (*out)->expected = 0;  // as where the port has no place: the attempt has begun
         }

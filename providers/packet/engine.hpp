@@ -113,6 +113,8 @@ public:
     };
     Idle idle(int64_t longest);
     void wake_helper();
+    // Why the operation of this thread is about to fail: to the log and the program.
+    void say_why(const char* reason, const char* cure) const;
     // Injects faults into what this end of a connection sends.
     Status set_faults(Endpoint&, const FaultPlan&);
 

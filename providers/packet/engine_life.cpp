@@ -11,6 +11,7 @@
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
+#include "core/provider/explain.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/packet/engine.hpp"
 #include "providers/packet/nic.hpp"
@@ -284,6 +285,10 @@ void Engine::lose_port() {
     VIADUCT_LOG(error, section_, "%s: the engine process has ended; open the NIC again to start another",
                 name_.c_str());
     for (const uint64_t id : contexts) agent_->nic_failed(id);
+}
+
+void Engine::say_why(const char* reason, const char* cure) const {
+    explain(agent_, section_, reason, cure);
 }
 
 void Engine::add_context(uint64_t id) {

@@ -63,6 +63,8 @@ public:
     // process waits for. A number for cancel_expected(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
+    // Why the last of them has answered 0, for people.
+    virtual void why_not_expected(std::string* why, std::string* cure) const;
     // Whether that process reports this one's death to the peers.
     virtual bool is_attended() const { return false; }
     // A connection has been made, whose peer that process has to tell. Does not wait for that process.
@@ -89,6 +91,10 @@ inline std::string FramePort::text_of(const NicAddress& a) const {
 }
 inline uint32_t FramePort::expect_request(const EndAddress&) { return 1; }
 inline uint32_t FramePort::expect_peer(const EndAddress&, const EndAddress&, wire::LinkId) { return 1; }
+inline void FramePort::why_not_expected(std::string* why, std::string* cure) const {
+    *why = "too many requests are waited for at this port";
+    *cure = "wait for fewer at a time";
+}
 inline void FramePort::cancel_expected(uint32_t, bool) {}
 
 }  // namespace viaduct::packet

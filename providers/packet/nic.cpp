@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -11,7 +12,7 @@
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
-#include "core/log/log.hpp"
+#include "core/provider/explain.hpp"
 #include "core/shm/own_mapping.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 
@@ -24,24 +25,27 @@ constexpr int64_t kSleepSlice = 20'000'000;
 // What is due sooner is waited for awake.
 constexpr int64_t kWorthWaitingAsleep = 20'000;
 
+constexpr const char* kAllowMore = "allow the process more (ulimit -n, ulimit -v), or its cgroup";
+
 }  // namespace
 
 Status open(const OpenArgs& args, std::unique_ptr<PortSource> source, NicContext** out) {
     asymmetric_barrier_init();
     std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
-    if (!nic) return Status::out_of_resources;
+    const auto fail = [&](const char* why, const char* cure) {
+        explain(args.agent, source->section(), why, cure);
+        return Status::out_of_resources;
+    };
+    if (!nic) return fail("no memory is left", kAllowMore);
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
-    nic->source = std::move(source);
     set_registered_memory_check(args.regions->asker());
-    if (!nic->wake_event.open()) return Status::out_of_resources;
+    if (!nic->wake_event.open()) return fail(with_error("no eventfd for wake-ups", errno).c_str(), kAllowMore);
     std::string why, cure;
-    nic->engine = Engine::get(*nic->source, args.agent, &why, &cure);
-    if (!nic->engine) {
-        VIADUCT_LOG(error, nic->source->section(), "%s; %s", why.c_str(), cure.c_str());
-        return Status::out_of_resources;
-    }
+    nic->engine = Engine::get(*source, args.agent, &why, &cure);
+    if (!nic->engine) return fail(why.c_str(), cure.c_str());
+    nic->source = std::move(source);
     nic->context_id = args.context_id;
     nic->engine->add_context(nic->context_id);
     *out = nic.release();

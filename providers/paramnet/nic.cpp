@@ -8,12 +8,14 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/provider/explain.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/futex.hpp"
 #include "providers/paramnet/doorbells.hpp"
@@ -24,6 +26,8 @@
 namespace viaduct::paramnet {
 
 namespace {
+
+constexpr const char* kAllowMore = "allow the process more (ulimit -n, ulimit -v, ulimit -f), or its cgroup";
 
 bool busy_with_memory(const Endpoint& ep, uint32_t handle) {
     return ep.connected && (is_busy_with(*ep.rx.own, handle) || is_busy_with(*ep.rx.peer, handle)) &&
@@ -73,12 +77,14 @@ bool is_loopback(const uint8_t* ip, uint32_t ip_len) {
 Status open(const OpenArgs& args, NicContext** out) {
     asymmetric_barrier_init();
     std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
-    if (!nic) return Status::out_of_resources;
+    const auto fail = [&](Status status, const char* why, const char* cure) {
+        explain(args.agent, "paramnet", why, cure);
+        return status;
+    };
+    if (!nic) return fail(Status::out_of_resources, "no memory is left", kAllowMore);
     Rejection why;
-    if (!read_settings(*args.settings, args.nic.index, &nic->settings, &why)) {
-        VIADUCT_LOG(error, "paramnet", "%s; %s", why.reason, why.cure);
-        return Status::not_supported;
-    }
+    if (!read_settings(*args.settings, args.nic.index, &nic->settings, &why))
+        return fail(Status::not_supported, why.reason, why.cure);
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
@@ -86,9 +92,12 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->context_id = args.context_id;
     while (nic->probe_word == 0)
         if (::getrandom(&nic->probe_word, sizeof nic->probe_word, 0) != sizeof nic->probe_word)
-            return Status::out_of_resources;
+            return fail(Status::out_of_resources, with_error("the system gives no random numbers", errno).c_str(),
+                        "let the container's filter of system calls permit getrandom");
     nic->hub_segment = Segment::create("viaduct-hub", sizeof(Hub));
-    if (!nic->hub_segment.valid()) return Status::out_of_resources;
+    if (!nic->hub_segment.valid())
+        return fail(Status::out_of_resources,
+                    with_error("no shared memory (memfd) for what peers write", errno).c_str(), kAllowMore);
     nic->hub = reinterpret_cast<Hub*>(nic->hub_segment.data());
     nic->owner = reinterpret_cast<OwnerPage*>(nic->regions->owner_page());
     *out = nic.release();

@@ -44,10 +44,7 @@ uint32_t DaemonLink::add(FilterMessage message) {
     message.number = ++last_ != 0 ? last_ : ++last_;
     // Its place is there first: what the daemon knows must be in filters_, or nothing could remove it.
     std::map<uint32_t, FilterMessage> place{{message.number, message}};
-    if ((!is_alive() && !find(now_ns() + limit_ns(TimeLimit::udpd_start))) || !tell(message)) {
-        VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
-        return 0;
-    }
+    if ((!is_alive() && !find(now_ns() + limit_ns(TimeLimit::udpd_start))) || !tell(message)) return 0;
     asked_ = message.number;
     filters_.merge(place);
     return message.number;

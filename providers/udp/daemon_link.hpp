@@ -22,8 +22,13 @@ public:
 
     // The program has a connection, whose peer must see the program's end. Does not wait for the daemon.
     void attend(UserAgent&, int64_t now);
-    // Adds a request filter. Its number; 0: no daemon, which the log says.
+    // Adds a request filter. Its number; 0: no daemon.
     uint32_t add(FilterMessage);
+    // Why the last one was not added, for people.
+    void why_not_added(std::string* why, std::string* cure) const {
+        *why = why_;
+        *cure = cure_;
+    }
     void remove(uint32_t number, bool release_matches);
     // The daemon has confirmed that filter.
     void note_known(uint32_t number) { known_ = number; }

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "core/log/log.hpp"
+#include "core/provider/explain.hpp"
 #include "core/shm/fd.hpp"
 #include "providers/packet/key_file.hpp"
 #include "providers/packet/nic.hpp"
@@ -65,7 +65,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     Rejection rejection;
     // The one that the agent means: interfaces may have changed since it looked.
     if (!read_spec(*args.settings, text_of_ip(args.nic.address), args.nic.index, &spec, &rejection)) {
-        VIADUCT_LOG(error, "udp", "%s; %s", rejection.reason, rejection.cure);
+        explain(args.agent, "udp", rejection.reason, rejection.cure);
         return descriptors_left(1) ? Status::unknown_name : Status::out_of_resources;
     }
     spec.address = args.nic.address;
@@ -73,7 +73,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     if (const std::string file = args.settings->get("auth_key_file", ""); !file.empty()) {
         std::string why, cure;
         if (!packet::read_key_file("udp", file, &key.emplace(), &why, &cure)) {
-            VIADUCT_LOG(error, "udp", "%s; %s", why.c_str(), cure.c_str());
+            explain(args.agent, "udp", why, cure);
             return Status::invalid;
         }
     }

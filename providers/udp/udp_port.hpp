@@ -48,6 +48,7 @@ public:
     bool keeps_requests() const override { return true; }
     bool is_known() const override { return daemon_.is_known(); }
     uint32_t expect_request(const EndAddress& local) override;
+    void why_not_expected(std::string* why, std::string* cure) const override { daemon_.why_not_added(why, cure); }
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
     void cancel_expected(uint32_t number, bool over) override { daemon_.remove(number, over); }
 

@@ -10,8 +10,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
+#include <utility>
 
-#include "core/log/log.hpp"
+#include "core/provider/explain.hpp"
 #include "providers/verbs/atomic.hpp"
 #include "providers/verbs/connect.hpp"
 #include "providers/verbs/control.hpp"
@@ -35,43 +37,81 @@ ibv_context* open_named(const char* name) {
     int count = 0;
     ibv_device** list = ops->get_device_list(&count);
     ibv_context* context = nullptr;
+    errno = ENODEV;
     for (int i = 0; list != nullptr && i < count && context == nullptr; ++i)
         if (std::strcmp(ops->get_device_name(list[i]), name) == 0) context = ops->open_device(list[i]);
+    const int error = errno;
     if (list != nullptr) ops->free_device_list(list);
+    errno = error;
     return context;
 }
 
-// What of the device this context uses. Whatever is missing in the end is taken down by `close`.
-Status open_device(NicContext& nic) {
+constexpr const char* kSeeDriver = "look for messages of the device's driver in the kernel's log (dmesg)";
+constexpr const char* kSeeLimits = "allow the process more locked memory and descriptors (ulimit -l, ulimit -n)";
+
+// Why a device cannot be opened: of the call that has just failed.
+struct NotOpened {
+    Status status = Status::ok;
+    std::string reason;
+    const char* cure = "";
+};
+
+NotOpened not_opened(Status status, std::string what, const char* cure) {
+    return {status, with_error(std::move(what), errno), cure};
+}
+
+// The port behind the NIC's address, and its device.
+NotOpened find_device(NicContext& nic) {
     PortFacts port;
-    if (!ip_of(nic.info.address, &nic.ip)) return Status::unknown_name;
+    if (!ip_of(nic.info.address, &nic.ip))
+        return {Status::unknown_name, "the address of the NIC is none of verbs", "renew vipkad, which has given it"};
     nic.events = ops->create_event_channel();
-    if (nic.events == nullptr) return Status::denied;
-    if (!find_port_of_address(nic.events, nic.ip, &port))
-        return errno == ENODEV ? Status::unknown_name : Status::denied;
+    if (nic.events == nullptr)
+        return not_opened(Status::denied, "/dev/infiniband/rdma_cm cannot be opened",
+                          "load the module rdma_ucm (modprobe rdma_ucm) and look at the file's permissions");
+    char ip[INET_ADDRSTRLEN] = {};
+    ::inet_ntop(AF_INET, &nic.ip, ip, sizeof ip);
+    if (!find_port_of_address(nic.events, nic.ip, &port)) {
+        if (errno != ENODEV)
+            return not_opened(Status::denied, std::string("rdma_cm cannot find the device of address ") + ip,
+                              "look at /dev/infiniband/rdma_cm and at the limits of files and memory (ulimit -a)");
+        return {Status::unknown_name, std::string("no RDMA device has the address ") + ip + " any more",
+                "give the address back to its interface (ip address add), or renew vipkad"};
+    }
     nic.device = open_named(port.device);
     nic.port = port.port;
-    if (nic.device == nullptr) return Status::denied;
+    if (nic.device == nullptr)
+        return not_opened(Status::denied, std::string("the device ") + port.device + " cannot be opened",
+                          "look at the permissions of /dev/infiniband/uverbs*");
+    return {};
+}
+
+// What of the device this context uses. Whatever is missing in the end is taken down by `close`.
+NotOpened open_device(NicContext& nic) {
+    if (NotOpened found = find_device(nic); found.status != Status::ok) return found;
     ibv_device_attr attr{};
     if (const int error = ops->query_device(nic.device, &attr); error != 0) {
         errno = error;
-        return Status::denied;
+        return not_opened(Status::denied, "the device's attributes cannot be queried", kSeeDriver);
     }
     const int reads = std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
     nic.reads = static_cast<uint8_t>(std::clamp<int>(reads, 0, kMostReads));
     nic.most_entries = static_cast<uint32_t>(std::max(attr.max_cqe, 1));
+    const auto short_of = [](const char* what) { return not_opened(Status::out_of_resources, what, kSeeLimits); };
     nic.pd = ops->alloc_pd(nic.device);
+    if (nic.pd == nullptr) return short_of("the device gives no protection domain");
     nic.channel = ops->create_comp_channel(nic.device);
-    nic.control_channel = ops->create_comp_channel(nic.device);
-    if (nic.pd == nullptr || nic.channel == nullptr || nic.control_channel == nullptr) return Status::out_of_resources;
+    nic.control_channel = nic.channel != nullptr ? ops->create_comp_channel(nic.device) : nullptr;
+    if (nic.control_channel == nullptr) return short_of("the device gives no completion channel");
     nic.control_cq =
         ops->create_cq(nic.device, std::min<int>(kControlEntries, attr.max_cqe), nullptr, nic.control_channel, 0);
-    if (nic.control_cq == nullptr || !nic.wake_event.open() || !nic.progress_event.open() ||
-        !nic.keys.allocate(nic.pd, has_atomics(attr)))
-        return Status::out_of_resources;
+    if (nic.control_cq == nullptr) return short_of("the device gives no completion queue");
+    if (!nic.wake_event.open() || !nic.progress_event.open()) return short_of("no eventfd for wake-ups");
+    if (!nic.keys.allocate(nic.pd, has_atomics(attr)))
+        return {Status::out_of_resources, "no memory for the table of regions", kSeeLimits};
     const bool quiet = never_block(nic.events->fd) && never_block(nic.device->async_fd) &&
                        never_block(nic.channel->fd) && never_block(nic.control_channel->fd);
-    return quiet ? Status::ok : Status::out_of_resources;
+    return quiet ? NotOpened() : short_of("the device's files cannot be made non-blocking");
 }
 
 void close_device(NicContext& nic) {
@@ -106,10 +146,13 @@ void close_connecting(NicContext& nic) {
 Status open(const OpenArgs& args, NicContext** out) {
     ::ibv_fork_init();  // for kernels that would give a forked child the pages the device writes
     std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
-    if (!nic) return Status::out_of_resources;
+    if (!nic) {
+        explain(args.agent, "verbs", "no memory is left", kSeeLimits);
+        return Status::out_of_resources;
+    }
     Rejection why;
     if (!read_settings(*args.settings, &nic->settings, &why)) {
-        VIADUCT_LOG(error, "verbs", "%s; %s", why.reason, why.cure);
+        explain(args.agent, "verbs", why.reason, why.cure);
         return Status::not_supported;
     }
     nic->info = args.nic;
@@ -117,10 +160,10 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->regions = args.regions;
     set_registered_memory_check(args.regions->asker());
     nic->nonce_base = static_cast<uint32_t>(args.context_id) << 16;
-    if (const Status s = open_device(*nic); s != Status::ok) {
-        VIADUCT_LOG(error, "verbs", "%s cannot be opened: errno %d", args.nic.name, errno);
+    if (const NotOpened failed = open_device(*nic); failed.status != Status::ok) {
+        explain(args.agent, "verbs", failed.reason, failed.cure);
         close_device(*nic);
-        return s;
+        return failed.status;
     }
     *out = nic.release();
     return Status::ok;

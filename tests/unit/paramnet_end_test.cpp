@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Ends of connections and processes: races of disconnect, killed peers, what stays behind; and the control
 // half.
+#include "explained_agent.hpp"
 #include "paramnet_fixture.hpp"
 
 #include <dirent.h>
@@ -303,6 +304,21 @@ public:
     void offer(const NicInfo& nic) override { offered.push_back(nic); }
     void reject(const Rejection& why) override { rejected.push_back(why); }
 };
+
+TEST(Control, AnOpenSaysWhichSettingItDoesNotTake) {
+    MapSettings settings;
+    settings.values["timing"] = "warp";
+    tests::ExplainedAgent agent;
+    RegionTable regions;
+    OpenArgs args;
+    args.settings = &settings;
+    args.agent = &agent;
+    args.regions = &regions;
+    NicContext* opened = nullptr;
+    EXPECT_EQ(ops().open(args, &opened), Status::not_supported);
+    EXPECT_EQ(agent.reason, "paramnet.timing = warp is unknown");
+    EXPECT_EQ(agent.cure, "set paramnet.timing to none or paramnet2");
+}
 
 TEST(Control, OffersAsManyNicsAsConfiguredWithAddressesOfTheirOwn) {
     MapSettings settings;

@@ -54,6 +54,7 @@ public:
     Status spawn(const char* name, void (*run)(void*), void* argument) override;
     bool crowded() override { return false; }
     void nic_failed(uint64_t) override {}
+    void explain(const char*, const char*) override {}
 
     void answer(uint32_t ticket, Mail mail);
     // From now on it answers nothing; and what it would have answered, all at once.

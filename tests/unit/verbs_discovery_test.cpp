@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "explained_agent.hpp"
 #include "providers/verbs/control.hpp"
 #include "tests/unit/verbs_fixture.hpp"
 
@@ -232,6 +233,48 @@ TEST_F(VerbsDiscovery, ADeviceThatCannotBeQueriedIsNotCalledUnopened) {
     look_where("query_port", EINVAL);
     expect_of_device("the port's attributes cannot be queried: Invalid argument");
     EXPECT_EQ(sink_.rejected.size(), 2u);
+}
+
+TEST_F(VerbsDiscovery, AnOpenSaysWhichStepHasFailed) {
+    table_.alloc_pd = [](ibv_context*) -> ibv_pd* {
+        host->fails("alloc_pd");
+        return nullptr;
+    };
+    const struct {
+        const char* step;
+        int error;
+        Status answer;
+        const char* reason;
+        const char* cure;
+    } rows[] = {
+        {"create_event_channel", ENOENT, Status::denied,
+         "/dev/infiniband/rdma_cm cannot be opened: No such file or directory", "modprobe rdma_ucm"},
+        {"create_id", EMFILE, Status::denied,
+         "rdma_cm cannot find the device of address 192.0.2.1: Too many open files", "/dev/infiniband/rdma_cm"},
+        {"bind_addr", ENODEV, Status::unknown_name, "no RDMA device has the address 192.0.2.1 any more",
+         "ip address add"},
+        {"open_device", EACCES, Status::denied, "the device rxe0 cannot be opened: Permission denied",
+         "/dev/infiniband/uverbs*"},
+        {"query_device", EIO, Status::denied, "the device's attributes cannot be queried: Input/output error", "dmesg"},
+        {"alloc_pd", ENOMEM, Status::out_of_resources,
+         "the device gives no protection domain: Cannot allocate memory", "ulimit -l"},
+    };
+    const Defaults settings;
+    for (const auto& row : rows) {
+        SCOPED_TRACE(row.step);
+        host_.failing = row.step;
+        host_.error = row.error;
+        tests::ExplainedAgent agent;
+        OpenArgs args;
+        args.nic.address = address_of(host_.address.sin_addr);
+        args.settings = &settings;
+        args.agent = &agent;
+        args.regions = &regions_;
+        NicContext* opened = nullptr;
+        EXPECT_EQ(open(args, &opened), row.answer);
+        EXPECT_EQ(agent.reason, row.reason);
+        EXPECT_THAT(agent.cure, HasSubstr(row.cure));
+    }
 }
 
 TEST_F(VerbsDiscovery, AChannelThatCannotBeMadeSaysWhy) {
