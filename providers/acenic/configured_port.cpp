@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/log/log.hpp"
+#include "core/provider/explain.hpp"
 #include "core/shm/fd.hpp"
 #include "providers/acenic/exclusive_port.hpp"
 #include "providers/acenic/mode.hpp"
@@ -48,14 +49,14 @@ Status open(const OpenArgs& args, NicContext** out) {
     Rejection rejection;
     if (!read_port(args.settings->get("ports", ""), args.settings->get("faults", ""), args.nic.index, &port,
                    &rejection)) {
-        VIADUCT_LOG(error, "acenic", "%s; %s", rejection.reason, rejection.cure);
+        explain(args.agent, "acenic", rejection.reason, rejection.cure);
         return descriptors_left(1) ? Status::unknown_name : Status::out_of_resources;
     }
     if (std::string_view(args.settings->get("zero_copy", "on")) == "off") port.zero_copy = false;
     std::string why, cure;
     ModeChoice mode;
     if (!read_mode(*args.settings, &mode, &why, &cure)) {
-        VIADUCT_LOG(error, "acenic", "%s; %s", why.c_str(), cure.c_str());
+        explain(args.agent, "acenic", why, cure);
         return Status::invalid;
     }
     return packet::open(args, std::make_unique<ConfiguredPort>(std::move(port), std::move(mode)), out);

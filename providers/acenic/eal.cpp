@@ -31,10 +31,19 @@ namespace viaduct::acenic {
 
 namespace {
 
+// The last line that DPDK has written: at the levels it is started with, of what has failed.
+struct LastLine {
+    std::mutex mutex;
+    char text[160] = {};
+};
+NeverDestroyed<LastLine> last_line;
+
 // Text that DPDK writes goes into our log, line by line, at "info".
 ssize_t log_dpdk_line(void*, const char* text, size_t bytes) {
-    VIADUCT_LOG(info, "dpdk", "%.*s",
-                static_cast<int>(bytes > 0 && text[bytes - 1] == '\n' ? bytes - 1 : bytes), text);
+    const size_t length = bytes > 0 && text[bytes - 1] == '\n' ? bytes - 1 : bytes;
+    VIADUCT_LOG(info, "dpdk", "%.*s", static_cast<int>(length), text);
+    const std::scoped_lock lock(last_line->mutex);
+    std::snprintf(last_line->text, sizeof last_line->text, "%.*s", static_cast<int>(length), text);
     return static_cast<ssize_t>(bytes);
 }
 
@@ -154,10 +163,21 @@ bool start_eal(bool channel, std::string* why, std::string* cure) {
         return false;
     }
     if (state == 1) return true;
-    *why = std::string("DPDK does not start: ") + ::rte_strerror(error);
-    *cure = "install " + dpdk_package("eal") + " " + dpdk_package("mempool-ring") +
-            " and the drivers' packages; VIADUCT_LOG=info tells what DPDK says";
+    *why = std::string("DPDK does not start: ") + ::rte_strerror(error) + last_dpdk_line();
+    *cure = error == ENOMEM ? "allow the process more memory and address space (its cgroup, ulimit -v)"
+                            : "install " + dpdk_package("eal") + " " + dpdk_package("mempool-ring") +
+                                  " and the drivers' packages; VIADUCT_LOG=info shows all that DPDK says";
     return false;
+}
+
+void clear_last_dpdk_line() {
+    const std::scoped_lock lock(last_line->mutex);
+    last_line->text[0] = '\0';
+}
+
+std::string last_dpdk_line() {
+    const std::scoped_lock lock(last_line->mutex);
+    return last_line->text[0] != '\0' ? std::string(" (DPDK says: ") + last_line->text + ")" : std::string();
 }
 
 // The number is that of the ABI, which each November's release begins and the next year is called by.

@@ -11,6 +11,10 @@ namespace viaduct::acenic {
 // cannot be had; *why and *cure say so for people.
 bool start_eal(bool channel, std::string* why, std::string* cure);
 
+// What DPDK has written last since the other call, for the text of a failure: " (DPDK says: ...)"; empty: nothing.
+void clear_last_dpdk_line();
+std::string last_dpdk_line();
+
 // Debian's package of a part of the DPDK that this is built with: "eal" is in "librte-eal23" or a later one.
 std::string dpdk_package(const char* part);
 

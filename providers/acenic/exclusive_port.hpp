@@ -2,10 +2,12 @@
 // Exclusive mode: the engine has the DPDK port in its own process.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "core/provider/explain.hpp"
 #include "providers/acenic/end_report.hpp"
 #include "providers/acenic/port.hpp"
 #include "providers/acenic/port_lock.hpp"
@@ -20,6 +22,11 @@ public:
     // keyed: frames carry tags, which no other process can make. Null: *why and *cure say so for people.
     static std::unique_ptr<FramePort> open(const PortSpec& spec, bool keyed, std::string* why, std::string* cure) {
         Fd lock = acquire_port_lock(spec);
+        if (!lock.valid() && errno != EADDRINUSE) {
+            *why = with_error(spec.text + ": no socket for the lock of the port", errno);
+            *cure = "raise the limit of open files (ulimit -n)";
+            return nullptr;
+        }
         if (!lock.valid()) {
             *why = spec.text + " is in use by another process";
             *cure = "share it (acenic.mode = \"shared\" for all of them), or give each application an interface of "

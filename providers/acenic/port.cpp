@@ -73,23 +73,19 @@ bool Port::start(std::string* why, std::string* cure) {
     pool_ = make_pool(device_ + "-pool", room_for(spec_));
     if (pool_ == nullptr)
         return fail("no memory for frames", rte_errno,
-                    "install " + dpdk_package("mempool-ring") + "; allow 192 MiB of memory");
+                    "install " + dpdk_package("mempool-ring") + "; close other ports of the process, DPDK has 192 MiB");
     int error = 0;
     const char* failed = nullptr;
     const auto make = [&] { failed = plug_in(&error); };
+    clear_last_dpdk_line();
     // Its threads inherit that no signal of the program's is for them.
     is_virtio(spec_) ? run_on_interrupt_thread(make) : make();
-    if (failed != nullptr && !made_ && !spec_.reconnects)
-        return fail(
-            failed, 0,
-            spec_.joined
-                ? "is the folder of the socket there and writable, and the driver's package (" +
-                      dpdk_package("net-memif") + ", " + dpdk_package("net-vhost") + ", " +
-                      dpdk_package("net-virtio") + ") installed? VIADUCT_LOG=info says more"
-                : "af_packet needs CAP_NET_RAW (be root, or in a user namespace of your own) and 8 MiB "
-                  "of locked memory; is the driver's package (librte-net-...) installed? "
-                  "VIADUCT_LOG=info says more");
-    if (failed != nullptr && made_) return fail(failed, error, "VIADUCT_LOG=info tells what the driver says");
+    if (failed != nullptr && !made_ && !spec_.reconnects) {
+        explain_no_device(spec_, why, cure);
+        return fail(*why, 0, *cure);
+    }
+    if (failed != nullptr && made_)
+        return fail(failed + last_dpdk_line(), error, "VIADUCT_LOG=info shows all that DPDK says");
     const uint32_t room = room_for(spec_) - RTE_PKTMBUF_HEADROOM - kRoomAbove - wire::Ethernet::kBytes;
     max_frame_ = std::min({spec_.mtu, room, wire::kMaxFrame});
     set_faults(0, spec_.faults);

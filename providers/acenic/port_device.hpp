@@ -34,6 +34,9 @@ inline bool is_virtio(const PortSpec& spec) { return spec.joined && spec.driver 
 // a process that may not lock so much has one that fits the usual limit.
 bool make_device(const std::string& name, const PortSpec& spec);
 
+// Why the driver has made no device: what the kernel refuses it, else what DPDK says.
+void explain_no_device(const PortSpec& spec, std::string* why, std::string* cure);
+
 // Of each buffer, the driver's headroom included.
 uint16_t room_for(const PortSpec& spec);
 

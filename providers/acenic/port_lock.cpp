@@ -27,10 +27,16 @@ Fd acquire_port_lock(const PortSpec& spec) {
     Fd socket(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
     sockaddr_un name;
     socklen_t bytes = 0;
-    if (!fill_socket_address(lock_address(spec), &name, &bytes) || !socket.valid() ||
-        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
-        socket.reset();
-    return socket;
+    if (!socket.valid()) return {};
+    if (!fill_socket_address(lock_address(spec), &name, &bytes)) {
+        errno = ENAMETOOLONG;
+        return {};
+    }
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) == 0) return socket;
+    const int error = errno;
+    socket.reset();
+    errno = error;
+    return {};
 }
 
 PortLockView::PortLockView(const PortSpec& spec) : address_(lock_address(spec)), holder_(look()) {}

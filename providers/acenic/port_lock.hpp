@@ -11,8 +11,8 @@ namespace viaduct::acenic {
 // text.
 std::string short_name(const PortSpec&);
 
-// The lock: held while this process has the port, invalid when another process has it. A name in the abstract
-// space of this network namespace, where the port is too.
+// The lock: held while this process has the port. A name in the abstract space of this network namespace, where the
+// port is too. Invalid: errno says why; EADDRINUSE: another process has it.
 Fd acquire_port_lock(const PortSpec&);
 
 // What a process that never takes the lock sees of it. One thread.

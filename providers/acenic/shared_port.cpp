@@ -28,7 +28,10 @@ std::unique_ptr<FramePort> SharedPort::open(const PortSpec& spec, const ModeChoi
         *why = "no memory for the rings";
         return nullptr;
     }
-    if (attach(port->link_, port->driver_.segment(), why) != Status::ok) return nullptr;
+    if (const Status attached = attach(port->link_, port->driver_.segment(), why); attached != Status::ok) {
+        if (attached == Status::closed) *cure = "open the NIC again, which starts another one";
+        return nullptr;
+    }
     port->ethernet_.own = w.address;
     VIADUCT_LOG(info, "acenic", "%s is shared, frames up to %u bytes, links from %u", spec.text.c_str(),
                 w.max_frame, w.first_link);

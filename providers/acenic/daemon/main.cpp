@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // viaduct-acenicd: its options and its port. How it starts and ends is in providers/packet/daemon.hpp.
+#include <cerrno>
+
+#include "core/provider/explain.hpp"
 #include "providers/acenic/daemon/server.hpp"
 #include "providers/acenic/end_report.hpp"
 #include "providers/acenic/port_lock.hpp"
@@ -27,6 +30,11 @@ std::unique_ptr<Port> open_port(const Options& options, Fd* lock, std::string* w
         return nullptr;
     }
     *lock = acquire_port_lock(spec);
+    if (!lock->valid() && errno != EADDRINUSE) {
+        *why = with_error(options.port + ": no socket for the lock of the port", errno);
+        *cure = "raise the limit of open files (ulimit -n)";
+        return nullptr;
+    }
     if (!lock->valid()) {
         *why = options.port + " is in use by another process in exclusive mode";
         *cure = "set acenic.mode to shared for that one too, or use another interface";
