@@ -139,6 +139,7 @@ private:
     void lease(Session& s, const Mail& mail);
     void close_context(uint64_t id, int64_t now);
     NicNaming naming() const;
+    std::string why_no_nic(std::string_view name) const;
     NicEntry entry_of(size_t nic) const;
 
     void conn_wait(Session& s, const Mail& mail);

@@ -19,7 +19,31 @@ void fill(char (&field)[N], const std::string& text) {
     std::strncpy(field, text.c_str(), N - 1);
 }
 
+// The first reason that the provider gave for a NIC that goes by that name, else its first one at all.
+const RejectedNic* find_rejection(const std::vector<RejectedNic>& all, std::string_view provider,
+                                  std::string_view which) {
+    const RejectedNic* first = nullptr;
+    for (const RejectedNic& r : all) {
+        if (r.provider != provider) continue;
+        if (!which.empty() && (r.name + r.reason).find(which) != std::string::npos) return &r;
+        if (first == nullptr) first = &r;
+    }
+    return first;
+}
+
 }  // namespace
+
+// Why no NIC goes by that name: the provider's own reason, where the name is one of a provider.
+std::string Agent::why_no_nic(std::string_view name) const {
+    const std::string_view provider = provider_named_by(naming(), name);
+    if (provider.empty())
+        return providers_.nics().empty() ? "no provider offers a NIC; see vipinfo --doctor" : "no NIC has this name";
+    const std::string text = "provider " + std::string(provider) + " offers no NIC " + std::string(name);
+    const size_t colon = name.find(':');
+    const std::string_view which = colon != name.npos ? name.substr(colon + 1) : std::string_view();
+    const RejectedNic* why = find_rejection(providers_.rejected(), provider, which);
+    return why != nullptr ? text + ": " + why->reason : text;
+}
 
 NicNaming Agent::naming() const {
     return {&providers_.nics(), settings_.default_provider, settings_.strict_names, &providers_.other_names(),
@@ -63,7 +87,7 @@ void Agent::resolve_name(Session& s, const Mail& mail) {
     bool guessed = false;
     const auto nic = find_nic(naming(), text_of(body.name), &guessed);
     if (!nic) {
-        refuse(s, mail.header.ticket, Status::unknown_name, "no NIC has this name");
+        refuse(s, mail.header.ticket, Status::unknown_name, why_no_nic(text_of(body.name)));
         return;
     }
     NicEntry entry = entry_of(*nic);
@@ -82,9 +106,7 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     }
     const auto nic = find_nic(naming(), text_of(body.device));
     if (!nic) {
-        refuse(s, ticket, Status::unknown_name,
-               providers_.nics().empty() ? "no provider offers a NIC; see vipinfo --doctor"
-                                         : "no NIC has this name");
+        refuse(s, ticket, Status::unknown_name, why_no_nic(text_of(body.device)));
         return;
     }
     if (const Context* old = registry_.find(body.context_id)) {

@@ -44,13 +44,6 @@ std::optional<size_t> by_other_name(const NicNaming& naming, std::string_view na
     return std::nullopt;
 }
 
-bool is_of_provider(const NicNaming& naming, std::string_view name) {
-    const size_t colon = name.find(':');
-    return colon != std::string_view::npos && naming.providers != nullptr &&
-           std::find(naming.providers->begin(), naming.providers->end(), name.substr(0, colon)) !=
-               naming.providers->end();
-}
-
 std::string_view digits_at_end(std::string_view name) {
     size_t n = name.size();
     while (n > 0 && std::isdigit(static_cast<unsigned char>(name[n - 1])) != 0) --n;
@@ -96,6 +89,15 @@ bool numeric_own_address(std::string_view name, const std::vector<HostIp>& addre
 
 }  // namespace
 
+std::string_view provider_named_by(const NicNaming& naming, std::string_view name) {
+    const size_t colon = name.find(':');
+    const std::string_view digits = digits_at_end(name);
+    const std::string_view named = name.substr(0, colon != name.npos ? colon : name.size() - digits.size());
+    if (naming.providers == nullptr || (colon == name.npos && digits.empty())) return {};
+    const auto& all = *naming.providers;
+    return std::find(all.begin(), all.end(), named) != all.end() ? named : std::string_view();
+}
+
 std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index) {
     const auto& nics = *naming.nics;
     std::string_view provider = naming.default_provider;
@@ -114,7 +116,6 @@ std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, b
     const auto& nics = *naming.nics;
     if (const auto exact = canonical(nics, name)) return exact;
     if (const auto other = by_other_name(naming, name)) return other;
-    if (is_of_provider(naming, name)) return std::nullopt;
     const std::string_view path = without_prefix(name, "/dev/");
     if (const auto head = canonical(nics, path.substr(0, path.find_first_of("/:")))) return head;
     for (const Family& family : kFamilies) {
@@ -122,7 +123,7 @@ std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, b
         const std::string_view rest = name.substr(family.name.size());
         if (all_digits(rest)) return by_number(naming, rest, family.first);
     }
-    if (naming.strict) return std::nullopt;
+    if (naming.strict || !provider_named_by(naming, name).empty()) return std::nullopt;
     if (guessed != nullptr) *guessed = !name.empty();  // no name at all asks for the default NIC
     return by_number(naming, digits_at_end(name));
 }

@@ -18,16 +18,19 @@ struct NicNaming {
     std::string default_provider;
     bool strict = false;
     const std::vector<std::vector<std::string>>* other_names = nullptr;  // of each NIC, as its provider gives them
-    const std::vector<std::string>* providers = nullptr;
+    const std::vector<std::string>* providers = nullptr;  // also those that offer no NIC
 };
 
 // Index of the NIC that VipOpenNic(name) opens, where the program's own configuration does not say
-// (Config::nic_of_alias). In this order: canonical name; "PROVIDER:WHICH", for which no other NIC stands in; a path
-// that begins with a canonical name; the device names of former times (/dev/via_eth0, /dev/clanvi0, VINIC0, nic0, ...),
-// whose number counts the default provider's NICs and must exist, since programs enumerate by counting until it fails;
-// any other name, by the same rule, unless `strict`.
+// (Config::nic_of_alias). In this order: canonical name; "PROVIDER:WHICH"; a path that begins with a canonical name;
+// the device names of former times (/dev/via_eth0, /dev/clanvi0, VINIC0, nic0, ...), whose number counts the default
+// provider's NICs and must exist, since programs enumerate by counting until it fails; any other name, by the same
+// rule, unless `strict`. For a name of a provider (provider_named_by) no other NIC stands in.
 // *guessed, which may be null: it was found by that last rule, from a name that nothing is known of.
 std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, bool* guessed = nullptr);
+
+// The provider whose NIC such a name means, there or not: "PROVIDER:WHICH", "PROVIDERn". Empty: the name is of none.
+std::string_view provider_named_by(const NicNaming& naming, std::string_view name);
 
 // The NIC that is opened when no name says more: number `index` of the default provider.
 std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index = 0);

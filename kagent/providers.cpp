@@ -51,6 +51,7 @@ void Providers::load_all(const Config& config) {
     for (const ProviderFile& file : find_providers()) {
         const LoadedProvider loaded = load_provider(file.name);
         if (loaded.provider == nullptr) {
+            provider_names_.push_back(file.name);
             reject({file.name, "", loaded.error, loaded.cure});
             continue;
         }

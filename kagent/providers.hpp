@@ -40,7 +40,7 @@ private:
     };
     std::vector<NicInfo> nics_;
     std::vector<std::vector<std::string>> other_names_;
-    std::vector<std::string> provider_names_;  // of those that were called
+    std::vector<std::string> provider_names_;  // also of those that cannot be loaded
     std::vector<size_t> provider_of_;  // index into loaded_, by NIC
     std::vector<Loaded> loaded_;
     std::vector<RejectedNic> rejected_;

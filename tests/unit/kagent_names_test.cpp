@@ -66,6 +66,20 @@ TEST_F(NicNamesTest, ProvidersGiveNicsOtherNamesForWhichNoOtherNicStandsIn) {
     EXPECT_EQ(opened("elsewhere:eth1"), "paramnet1") << "a name of former times like any other";
 }
 
+TEST_F(NicNamesTest, NoOtherNicStandsInForOneOfAProviderThatIsNotThere) {
+    const std::vector<std::string> providers = {"acenic", "udp", "paramnet"};
+    naming.providers = &providers;
+    for (const char* absent : {"udp0", "udp1", "acenic2", "udp:eth0"}) {
+        bool guessed = false;
+        EXPECT_FALSE(find_nic(naming, absent, &guessed)) << absent;
+        EXPECT_EQ(provider_named_by(naming, absent), absent[0] == 'u' ? "udp" : "acenic");
+    }
+    EXPECT_EQ(opened("acenic1"), "acenic1");
+    EXPECT_EQ(opened("udpp0"), "paramnet0") << "of no provider";
+    EXPECT_EQ(provider_named_by(naming, "udpp0"), "");
+    EXPECT_EQ(provider_named_by(naming, "udp"), "");
+}
+
 TEST_F(NicNamesTest, WindowsNamesCountFromOne) {
     EXPECT_EQ(opened("\\\\.\\VI"), "paramnet0");
     EXPECT_EQ(opened("\\\\.\\VI0"), "");
