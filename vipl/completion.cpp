@@ -25,10 +25,10 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     return q.empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;  // empty: with NULL (spec/calls 4.6)
 }
 
-// The same where there is time: an empty queue is reported.
+// The same where there is time: a wait on an empty queue is reported.
 VIP_RETURN look_and_tell(Vi& vi, WorkQueue& q, VIP_DESCRIPTOR** out) {
     const VIP_RETURN answer = look(q, out);
-    if (answer == VIP_DESCRIPTOR_ERROR && *out == nullptr) note_empty_queue(vi, q, vi.side_of(q).waiting);
+    if (answer == VIP_DESCRIPTOR_ERROR && *out == nullptr && vi.side_of(q).waiting) note_empty_queue(vi, q);
     return answer;
 }
 

@@ -32,7 +32,7 @@ struct ArmedVi {
 struct QueueSide {
     uint32_t empty_polls = 0;
     bool waiting = false;  // a thread is in SendWait or RecvWait
-    bool told_empty = false;       // a poll of the empty queue has been reported
+    bool told_empty = false;       // a wait on the empty queue has been reported
     uint32_t told_timeout_at = 0;  // number of the descriptor, and 1, whose timeout was reported
     std::deque<ArmedVi> armed;
 };

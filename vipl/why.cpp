@@ -187,7 +187,7 @@ VIP_RETURN fail_null(const char* name, const void* object, const char* argument)
     return call.end(need({{nullptr, argument}}));
 }
 
-void note_empty_queue(Vi& vi, const WorkQueue& q, bool waits) {
+void note_empty_queue(Vi& vi, const WorkQueue& q) {
     QueueSide& side = vi.side_of(q);
     if (side.told_empty || vi.state() == VIP_STATE_ERROR) return;  // there it follows from what was told before
     side.told_empty = true;
@@ -197,7 +197,7 @@ void note_empty_queue(Vi& vi, const WorkQueue& q, bool waits) {
     std::snprintf(text, sizeof text, "the %s is empty: %u descriptors were posted so far, and all were handed back",
                   name_of_queue(q), q.posted);
     copy_peer(vi, peer);
-    failure.call = q.is_receive ? (waits ? "VipRecvWait" : "VipRecvDone") : (waits ? "VipSendWait" : "VipSendDone");
+    failure.call = q.is_receive ? "VipRecvWait" : "VipSendWait";
     failure.object = vi.public_handle();
     failure.code = VIP_DESCRIPTOR_ERROR;
     failure.peer = peer;

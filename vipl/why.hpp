@@ -75,8 +75,9 @@ VIP_RETURN need(std::initializer_list<Argument> pointers);
 [[gnu::cold, gnu::noinline]] VIP_RETURN fail_handle(const char* call, const char* argument, const void* handle,
                                                     HandleKind wanted);
 [[gnu::cold, gnu::noinline]] VIP_RETURN fail_null(const char* call, const void* object, const char* argument);
-// A queue without descriptors was polled: reported once for each queue. Its lock is held.
-[[gnu::cold, gnu::noinline]] void note_empty_queue(Vi&, const WorkQueue&, bool waits);
+// A call waits on a queue without descriptors, where nothing can complete: reported once for each queue. Its lock is
+// held. A poll of an empty queue is no failure.
+[[gnu::cold, gnu::noinline]] void note_empty_queue(Vi&, const WorkQueue&);
 
 // A wait whose time was over: reported once for each descriptor. The lock of the queue is held.
 [[gnu::cold, gnu::noinline]] VIP_RETURN fail_timeout(const char* call, Vi&, const WorkQueue&);

@@ -96,6 +96,9 @@ if shutil.which(HYDRA):
                len(seen | {digest(f"hydra, {ranks} ranks, by choice: messages", hydra(ranks, program("messages")))}) == 1)
     seen = {digest(f"hydra, 8 ranks, {p}, hardly any buffers: messages", hydra(8, program("messages")), p, TIGHT) for p in protocols}
     expect(f"hydra, 8 ranks: the same answers over {', '.join(protocols)} with hardly any buffers", len(seen) == 1)
+    if "via" in protocols:
+        code, out, errors = run(hydra(3, program("messages")), "via", settings={"VIADUCT_WHY": "1"})
+        expect("via: its polls of empty queues are no failures", code == 0 and "No Errors" in out and "queue is empty" not in errors, errors)
     for protocol in protocols:
         digest(f"hydra, 3 ranks, {protocol}: threads", hydra(3, program("threads")), protocol)
         digest(f"hydra, 8 ranks of 8 threads, {protocol}", hydra(8, program("crowd")), protocol)
