@@ -54,7 +54,7 @@ Fd take_name(const std::string& name) {
         return {};
     }
     int error = 0;
-    Fd lock = private_lock(folder, name, &error);
+    Fd lock = private_lock(folder, private_path(folder, name), &error);
     if (error != 0 && error != EAGAIN)
         VIADUCT_LOG(warn, "agent", "no lock in %s: %s", folder.c_str(), std::strerror(error));
     return lock;

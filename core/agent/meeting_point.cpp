@@ -163,7 +163,7 @@ Status listen_instead(const std::string& address, bool for_all, Fd* out, std::st
     std::vector<Fd> turns;
     for (const std::string& folder : private_folders(::geteuid())) {
         int e = 0;
-        turns.push_back(private_lock(folder, address, &e));
+        turns.push_back(private_lock(folder, private_path(folder, address), &e));
         if (e == EAGAIN) return Status::not_done;
         if (e != 0 && folder == own) {
             *error = "cannot lock " + folder + "/locks: " + std::strerror(e);
@@ -179,6 +179,23 @@ Status listen_instead(const std::string& address, bool for_all, Fd* out, std::st
     out->reset();
     *place = address;
     return Status::not_done;
+}
+
+// Removes the sockets that killed servers of this user have left, of whatever name and network namespace. A server has
+// the lock of its path from before it binds until it listens: none is removed that is being made.
+void remove_abandoned() {
+    constexpr size_t kMost = 256;  // at one start
+    size_t looked = 0;
+    for (const std::string& folder : private_folders(::geteuid())) {
+        for (const std::string& path : private_sockets(folder)) {
+            if (++looked > kMost) return;
+            Fd unused;
+            if (try_connect(path, &unused) != ECONNREFUSED) continue;
+            int taken = 0;
+            const Fd turn = private_lock(folder, path, &taken);
+            if (taken == 0) (void)try_to_remove(path);
+        }
+    }
 }
 
 }  // namespace
@@ -233,7 +250,9 @@ Status listen_at(const std::string& address, bool for_all, Fd* out, std::string*
         const int e = bind_to(address, &fd, 0177);
         if (e == 0) {
             if (served_instead(address)) return Status::not_done;
-            return listen_on(address, std::move(fd), out, error);
+            const Status listening = listen_on(address, std::move(fd), out, error);
+            if (listening == Status::ok) remove_abandoned();
+            return listening;
         }
         if (e != EADDRINUSE) {
             *error = "cannot listen at " + address + ": " + std::strerror(e);
@@ -242,7 +261,10 @@ Status listen_at(const std::string& address, bool for_all, Fd* out, std::string*
         const Bound bound = whose_name(address);
         if (bound == Bound::ours) return Status::not_done;
         // Where its user is unknown, no server has taken a connection.
-        if (bound == Bound::other_users || now_ns() >= end) return listen_instead(address, for_all, out, place, error);
+        if (bound == Bound::other_users || now_ns() >= end) {
+            remove_abandoned();
+            return listen_instead(address, for_all, out, place, error);
+        }
         const timespec pause{0, kBindingPause};
         ::nanosleep(&pause, nullptr);
     }

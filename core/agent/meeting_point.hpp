@@ -30,7 +30,7 @@ int meet(const std::string& address, uid_t user, Fd* out, std::string* in_the_wa
 
 // Binds and listens there, or at what serves instead: `place` says where in the end. not_done: a server of ours is
 // there already. With `error` for people. A path, or what serves instead, is reachable for all users only if
-// `for_all`.
+// `for_all`. Sockets that killed servers of this user have left in its private folders are removed.
 Status listen_at(const std::string& address, bool for_all, Fd* out, std::string* place, std::string* error);
 
 }  // namespace viaduct

@@ -10,12 +10,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <string_view>
 
 namespace viaduct {
 
 namespace {
 
 constexpr const char* kTemporary = "/tmp";
+// Of the names of sockets: NAME.netns-NUMBER.sock
+constexpr const char* kNamespace = ".netns-";
+constexpr std::string_view kSuffix = ".sock";
 
 bool is_safe(const std::string& folder, uid_t user, mode_t forbidden) {
     struct stat s {};
@@ -41,18 +46,23 @@ std::vector<std::string> candidates(uid_t user) {
     return all;
 }
 
+std::vector<std::string> entries_of(const std::string& folder) {
+    std::vector<std::string> all;
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+    while (const dirent* entry = entries != nullptr ? ::readdir(entries.get()) : nullptr)
+        all.emplace_back(entry->d_name);
+    return all;
+}
+
 // Another user can take a name of the shared folder, not all of them.
 std::vector<std::string> further_ones(uid_t user) {
     std::vector<std::string> all;
     const std::string prefix = "viaduct-" + std::to_string(user) + "-";
-    DIR* folder = ::opendir(kTemporary);
-    if (folder == nullptr) return all;
-    while (const dirent* entry = ::readdir(folder)) {
-        if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
-        std::string path = std::string(kTemporary) + "/" + entry->d_name;
+    for (const std::string& name : entries_of(kTemporary)) {
+        if (!name.starts_with(prefix)) continue;
+        std::string path = std::string(kTemporary) + "/" + name;
         if (is_safe(path, user, forbidden_for(user))) all.push_back(std::move(path));
     }
-    ::closedir(folder);
     std::sort(all.begin(), all.end());
     return all;
 }
@@ -97,15 +107,22 @@ std::string private_path(const std::string& folder, const std::string& name) {
         if (c == '/' || c == '\0') c = '_';
     }
     const bool known = ::stat("/proc/self/ns/net", &space) == 0;
-    return folder + "/" + file + ".netns-" + (known ? std::to_string(space.st_ino) : "unknown") + ".sock";
+    return folder + "/" + file + kNamespace + (known ? std::to_string(space.st_ino) : "unknown") + std::string(kSuffix);
 }
 
-Fd private_lock(const std::string& folder, const std::string& name, int* error) {
+std::vector<std::string> private_sockets(const std::string& folder) {
+    std::vector<std::string> all;
+    for (const std::string& name : entries_of(folder))
+        if (name.ends_with(kSuffix) && name.find(kNamespace) != name.npos) all.push_back(folder + "/" + name);
+    return all;
+}
+
+Fd private_lock(const std::string& folder, const std::string& path, int* error) {
     const std::string file = folder + "/locks";
     Fd lock(above_stdio(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)));
     const int open_error = errno;
     uint64_t sum = 0xCBF29CE484222325;  // FNV-1a
-    for (const char c : private_path(folder, name)) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001B3;
+    for (const char c : path) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001B3;
     struct flock range {};
     range.l_type = F_WRLCK;
     range.l_whence = SEEK_SET;

@@ -323,7 +323,8 @@ TEST_F(MeetingTest, ServersWithDifferentFoldersTakeTurns) {
         const OtherProcess attacker(kAttacker, [] { return holds_listening(kMeetingName); });
         become_victim();
         int error = -1;
-        Fd turn = private_lock("/tmp/viaduct-4343-abcdef", kMeetingName, &error);
+        const std::string folder = "/tmp/viaduct-4343-abcdef";
+        Fd turn = private_lock(folder, private_path(folder, kMeetingName), &error);
         ASSERT_EQ(error, 0);
         Fd listener;
         std::string place;
@@ -365,6 +366,34 @@ TEST_F(MeetingTest, AFullServerInAFolderIsNotReplaced) {
         attacker.end();
         EXPECT_EQ(meets(), EAGAIN);
         EXPECT_EQ(listens(&second, &place), Status::not_done) << place;
+    });
+}
+
+// Of other names and network namespaces, too. What serves, is being made or is no such socket stays.
+TEST_F(MeetingTest, SocketsOfKilledServersAreRemovedByTheNextStart) {
+    alone([] {
+        const std::string folder = "/tmp/viaduct-4343";
+        const auto path_of = [&folder](const char* name) { return folder + "/" + name; };
+        ASSERT_TRUE(give_folder(folder, kVictim));
+        become_victim();
+        const std::string left = path_of("left.netns-1.sock"), left_too = path_of("left.netns-2.sock");
+        const std::string serves = path_of("serves.netns-1.sock"), made = path_of("made.netns-1.sock");
+        for (const std::string& path : {left, left_too}) ::close(bound_socket(path, SOCK_SEQPACKET));
+        ASSERT_TRUE(holds_listening(serves));
+        const Fd not_yet(bound_socket(made, SOCK_SEQPACKET));
+        const Fd other(bound_socket(path_of("other.sock"), SOCK_SEQPACKET));
+        int error = -1;
+        const Fd turn = private_lock(folder, made, &error);
+        ASSERT_EQ(error, 0);
+
+        Fd listener;
+        std::string place;
+        EXPECT_EQ(listens(&listener, &place), Status::ok);
+        EXPECT_EQ(place, kMeetingName);
+        EXPECT_FALSE(std::filesystem::exists(left));
+        EXPECT_FALSE(std::filesystem::exists(left_too));
+        for (const std::string& path : {serves, made, path_of("other.sock"), path_of("locks")})
+            EXPECT_TRUE(std::filesystem::exists(path)) << path;
     });
 }
 
