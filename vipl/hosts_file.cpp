@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "core/log/log.hpp"
 #include "core/text/file_text.hpp"
 
 namespace viaduct::vipl {
@@ -76,7 +77,11 @@ HostsFile HostsFile::find(std::string_view search_path) {
     std::istringstream paths{std::string(search_path)};
     for (std::string path; std::getline(paths, path, ':');) {
         std::string text;
-        if (!path.empty() && read_text(expand_home(path), kLargest, &text) == FileRead::done) return parse(text);
+        const FileRead how = path.empty() ? FileRead::not_opened : read_text(expand_home(path), kLargest, &text);
+        if (how == FileRead::done) return parse(text);
+        if (how != FileRead::not_opened)
+            VIADUCT_LOG(warn, "hosts", "%s cannot be read%s; it is passed over", path.c_str(),
+                        how == FileRead::not_regular ? ": no regular file" : "");
     }
     return {};
 }

@@ -176,6 +176,10 @@ struct Config::State {
                 problems.push_back({"", false, fmt::format("{}: {}", path, std::strerror(errno))});
             return;
         }
+        if (how == FileRead::not_regular) {
+            problems.push_back({"", false, fmt::format("{}: no regular file; passed over", path)});
+            return;
+        }
         if (how == FileRead::failed || text.size() > kLargestFile) {
             problems.push_back(
                 {"", false, fmt::format("{}: cannot be read, or larger than {} bytes", path, kLargestFile)});

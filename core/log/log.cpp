@@ -62,12 +62,24 @@ bool is_still_there(uint64_t destination) {
     return identity == 0 || identity == identity_of(descriptor_of(destination));
 }
 
+void say_not_opened(const char* path, int error) {
+    char line[kLineBytes];
+    const int length = std::snprintf(line, sizeof line,
+                                     "viaduct[%d]: VIADUCT_LOG_FILE=%.400s cannot be opened: %s; the log goes to "
+                                     "standard error\n",
+                                     ::getpid(), path, std::strerror(error));
+    if (length > 0) (void)!::write(STDERR_FILENO, line, static_cast<size_t>(length));
+}
+
 // `create`: O_CREAT, or 0 to find the file that has been made before: after a chdir() a relative path names another
 // one.
 uint64_t open_destination(int create) {
     const char* path = ::secure_getenv("VIADUCT_LOG_FILE");
     if (path == nullptr || path[0] == '\0') return STDERR_FILENO;
-    const int file = above_stdio(::open(path, O_WRONLY | create | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
+    // A FIFO may have no reader, or one that does not read: what it does not take is lost.
+    const int flags = O_WRONLY | create | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    const int file = above_stdio(::open(path, flags, 0600));
+    if (file < 0 && create != 0) say_not_opened(path, errno);
     return file < 0 ? STDERR_FILENO : uint64_t{identity_of(file)} << 32 | static_cast<uint32_t>(file);
 }
 

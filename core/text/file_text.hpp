@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A text file at once.
+// A text file at once: a regular one, or /dev/null. Never waits.
 //
 // Streams of the C++ library call open() and read() by these names, which a program may own (spec/compat L1). Those
 // of the C library do not.
@@ -12,8 +12,9 @@ namespace viaduct {
 
 enum class FileRead {
     done,
-    not_opened,  // errno says why
-    failed,      // a folder, for example
+    not_opened,   // errno says why
+    not_regular,  // a folder, a FIFO, a device
+    failed,
 };
 
 // Reads at most `most` bytes of the file.
