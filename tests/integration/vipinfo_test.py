@@ -230,6 +230,12 @@ class Doctor(Case):
         strict = self.examine("localhost", VIADUCT_NAMES_STRICT="true", **agent("-doctor-strict"))
         self.assertEqual("localhost", strict["host"])
 
+    def test_a_name_of_nothing_is_no_nic_that_is_well(self):
+        for name in ("fe80::", "/dev/nothing"):
+            found = self.finding(self.examine(name), "message")
+            self.assertEqual("problem", found["verdict"], name)
+            self.assertIn("unknown name, opens the default paramnet0", found["finding"])
+
     def test_low_limit_of_files(self):
         command = 'ulimit -n 100; exec "$0" --doctor --json'
         result = eventually.run(["sh", "-c", command, VIPINFO], LIMIT)

@@ -328,11 +328,18 @@ void nics(const Inventory& all, std::vector<Finding>& out) {
     }
 }
 
-// The NIC that a message is to go through. A name of a provider that offers no such NIC would open the default one, and
-// nothing would have been tried.
+// The NIC that a message is to go through. A name that nothing is known of opens the default one, and nothing would
+// have been tried.
 void message(const Inventory& all, const std::string& device, std::vector<Finding>& out) {
     const std::string provider = provider_named_by(device);
     const bool named_by_user = Config::load().nic_of_alias(device) != nullptr;
+    NicInfo guessed;
+    std::string why;
+    if (provider.empty() && resolve_name(device, &guessed, &why) == Status::ok && !why.empty()) {
+        out.push_back({Verdict::problem, "message", fmt::format("nothing was tried through \"{}\": {}", device, why),
+                       "vipinfo shows the names of NICs; a host is examined by its name or IPv4 address"});
+        return;
+    }
     if (provider.empty() || named_by_user || !all.agent_error.empty()) return out.push_back(try_message(device));
     for (const NicInfo& nic : all.nics) {
         const std::string name(text_of(nic.name));

@@ -131,7 +131,7 @@ Finding try_message(const std::string& device) {
             Verdict::ok, "message", fmt::format("two VIs of {} exchanged one", trial.attributes().Name), {}};
     }
     return {Verdict::problem, "message", fmt::format("a message through {}: {}", device, failure),
-            "VIADUCT_LOG=debug vipinfo --doctor shows each step"};
+            "VIADUCT_LOG=info vipinfo --doctor shows what agent and provider say"};
 }
 
 }  // namespace viaduct::vipinfo
