@@ -213,7 +213,7 @@ void Agent::dispatch(Session& s, Mail& mail, int64_t now) {
             lease(s, mail);
             return;
         case Type::kConnWait:
-            conn_wait(s, mail);
+            conn_wait(s, mail, now);
             return;
         case Type::kConnRequest:
         case Type::kConnPeer:

@@ -142,7 +142,7 @@ private:
     std::string why_no_nic(std::string_view name) const;
     NicEntry entry_of(size_t nic) const;
 
-    void conn_wait(Session& s, const Mail& mail);
+    void conn_wait(Session& s, const Mail& mail, int64_t now);
     void conn_request(Session& s, const Mail& mail, int64_t now);
     void conn_accept(Session& s, const Mail& mail, int64_t now);
     void conn_confirm(Session& s, const Mail& mail);
@@ -154,6 +154,7 @@ private:
 
     void on_incoming(const Party& waiter, const Incoming& what) override;
     void on_failed(const Party& party, Status why) override;
+    void on_no_match(const Party& party, const EndAddress& remote, const EndAddress* nearest) override;
     Status make(uint64_t connection, const End& requester, const End& acceptor) override;
     bool on_joined(uint64_t connection, const End& own, const End& peer, uint32_t side) override;
     bool on_joined_both(uint64_t connection, const End& first, const End& second) override;

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/clock/clock.hpp"
+#include "core/text/end_address.hpp"
 #include "kagent/agent.hpp"
 
 namespace viaduct::kagent {
@@ -25,8 +26,6 @@ Deadline deadline_after(uint32_t timeout_ms, int64_t now) {
 
 std::string reason_of(Status why) {
     switch (why) {
-        case Status::no_match:
-            return "no program waits at that address";
         case Status::rejected:
             return "the other side rejected the connection";
         case Status::timeout:
@@ -95,7 +94,7 @@ void Agent::on_ticket_closed(uint64_t session) {
         limits_.give(s->second.credentials.uid, Quota::outstanding, 1);
 }
 
-void Agent::conn_wait(Session& s, const Mail& mail) {
+void Agent::conn_wait(Session& s, const Mail& mail, int64_t now) {
     const uint32_t ticket = mail.header.ticket;
     ConnWait body;
     const Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;
@@ -107,6 +106,7 @@ void Agent::conn_wait(Session& s, const Mail& mail) {
     End e = end_of(s, *c, ticket);
     e.local = body.local;
     e.local.host = providers_.nics()[c->nic].address;
+    e.since = now;
     table_.wait(e);
 }
 
@@ -122,6 +122,7 @@ void Agent::conn_request(Session& s, const Mail& mail, int64_t now) {
     End e = end_of(s, *c, ticket);
     e.local = body.local;
     e.local.host = providers_.nics()[c->nic].address;
+    e.since = now;
     e.traits = body.traits;
     std::copy(std::begin(body.endpoint_words), std::end(body.endpoint_words), e.words.begin());
     const Deadline deadline = deadline_after(body.timeout_ms, now);
@@ -206,6 +207,14 @@ void Agent::on_incoming(const Party& waiter, const Incoming& what) {
 void Agent::on_failed(const Party& party, Status why) {
     if (const auto s = sessions_.find(party.session); s != sessions_.end())
         refuse(s->second, party.ticket, why, reason_of(why));
+}
+
+void Agent::on_no_match(const Party& party, const EndAddress& remote, const EndAddress* nearest) {
+    const auto s = sessions_.find(party.session);
+    if (s == sessions_.end()) return;
+    std::string text = "no program waits at " + text_of(remote);
+    if (nearest != nullptr) text += "; the nearest that waits is at " + text_of(*nearest);
+    refuse(s->second, party.ticket, Status::no_match, text);
 }
 
 void Agent::on_cancel_too_late(const Party& party) {

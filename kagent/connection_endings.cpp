@@ -119,9 +119,14 @@ void ConnectionTable::due_now(Entries::iterator it, int64_t now) {
     const Party party = e.end.party;
     switch (e.state) {
         case State::held: {
-            const Status why = e.lost_its_server ? Status::timeout : Status::no_match;
+            const bool lost = e.lost_its_server;
+            const EndAddress remote = e.remote;
+            const EndAddress* nearest = lost ? nullptr : nearest_wait(e.end.domain, remote);
             erase(it);
-            effects_.on_failed(party, why);
+            if (lost)
+                effects_.on_failed(party, Status::timeout);
+            else
+                effects_.on_no_match(party, remote, nearest);
             return;
         }
         case State::met:

@@ -46,6 +46,52 @@ ConnectionTable::Key ConnectionTable::peer_key(uint64_t domain, const EndAddress
     return key;
 }
 
+// ---- waiting calls
+
+namespace {
+
+// How many bytes two discriminators have in common at their beginnings and ends; one host counts before all of them.
+size_t likeness(const EndAddress& a, const EndAddress& b) {
+    const size_t least = std::min(a.discriminator_len, b.discriminator_len);
+    const auto at_begin = [&](size_t i) { return a.discriminator[i] == b.discriminator[i]; };
+    const auto at_end = [&](size_t i) {
+        return a.discriminator[a.discriminator_len - 1 - i] == b.discriminator[b.discriminator_len - 1 - i];
+    };
+    size_t same = 0, behind = 0;
+    while (same < least && at_begin(same)) ++same;
+    while (same + behind < least && at_end(behind)) ++behind;
+    return same + behind + (a.host == b.host ? kMaxDiscriminator + 1 : 0);
+}
+
+}  // namespace
+
+// A request that finds no waiter costs no more for many of them.
+const EndAddress* ConnectionTable::nearest_wait(uint64_t domain, const EndAddress& to) const {
+    constexpr int kMostLooked = 256;
+    Key of_domain;
+    put(of_domain, domain);
+    const EndAddress* nearest = nullptr;
+    size_t best = 0;
+    auto at = waits_.lower_bound(of_domain);
+    for (int i = 0; i < kMostLooked && at != waits_.end() && at->first.starts_with(of_domain); ++i, ++at) {
+        const EndAddress& here = entries_.find(at->second.front())->second.end.local;
+        const size_t like = likeness(here, to);
+        if (nearest != nullptr && like <= best) continue;
+        nearest = &here;
+        best = like;
+    }
+    return nearest;
+}
+
+std::vector<WaitingEnd> ConnectionTable::waiting() const {
+    std::vector<WaitingEnd> all;
+    for (const auto& [id, e] : entries_) {
+        if (e.state == State::waiting) all.push_back({&e.end, nullptr});
+        if (e.state == State::peer) all.push_back({&e.end, &e.remote});
+    }
+    return all;
+}
+
 // ---- bookkeeping
 
 void ConnectionTable::index(const Party& party, Id id) {

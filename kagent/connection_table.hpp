@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "viaduct/kagent.hpp"
 #include "viaduct/provider.hpp"
@@ -37,6 +38,13 @@ struct End {
     EndAddress local;     // host part true: the address of the context's NIC
     ViTraits traits;
     std::array<uint32_t, 6> words{};
+    int64_t since = 0;  // when it began to wait, or to ask
+};
+
+// A program that waits for a request, or for the peer that it has asked for.
+struct WaitingEnd {
+    const End* end = nullptr;
+    const EndAddress* remote = nullptr;  // of the peer; null: it takes any request
 };
 
 class ConnectionEffects {
@@ -45,6 +53,9 @@ public:
     virtual void on_incoming(const Party& waiter, const Incoming& what) = 0;
     // Answers anything with an error.
     virtual void on_failed(const Party& party, Status why) = 0;
+    // Answers a request to an address at which no program waits. `nearest`: the address that is most like it of those
+    // at which one waits; null: there is none.
+    virtual void on_no_match(const Party& party, const EndAddress& remote, const EndAddress* nearest) = 0;
     // Makes what both ends share. Not ok: both are told so.
     virtual Status make(uint64_t connection, const End& requester, const End& acceptor) = 0;
     // Answers a request, accept or peer request: connected. False: it is answered, but with an error.
@@ -108,6 +119,7 @@ public:
         bool operator==(const Counts&) const = default;
     };
     Counts counts() const;
+    std::vector<WaitingEnd> waiting() const;  // until the table changes
     uint64_t connections_made() const { return made_; }
     bool open(uint64_t session, uint32_t ticket) const { return tickets_.contains({session, ticket}); }
 
@@ -135,6 +147,7 @@ private:
     using Queues = std::map<Key, std::deque<Id>>;
 
     static Key wait_key(uint64_t domain, const EndAddress& at);
+    const EndAddress* nearest_wait(uint64_t domain, const EndAddress& to) const;
     static Key peer_key(uint64_t domain, const EndAddress& local, const EndAddress& remote);
 
     Entries::iterator add(Entry entry);

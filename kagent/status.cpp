@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/config/paths.hpp"
+#include "core/text/end_address.hpp"
 #include "kagent/agent.hpp"
 #include "kagent/sealed_file.hpp"
 
@@ -110,6 +111,20 @@ std::string Agent::status_text(const Session& viewer, int64_t now, bool with_ses
     }
     out["session_count"] = seen;
     if (with_sessions) {
+        json waiters = json::array();
+        for (const WaitingEnd& w : table_.waiting()) {
+            const auto s = sessions_.find(w.end->party.session);
+            if (s == sessions_.end() || !may_see(viewer, s->second)) continue;
+            const Context* context = registry_.find(w.end->party.context);
+            waiters.push_back({{"nic", context != nullptr ? providers_.nics()[context->nic].name : ""},
+                               {"at", text_of(w.end->local)},
+                               {"for", w.remote != nullptr ? text_of(*w.remote) : ""},
+                               {"since_ms", (now - w.end->since) / 1'000'000},
+                               {"pid", s->second.credentials.pid},
+                               {"uid", s->second.credentials.uid},
+                               {"program", s->second.program}});
+        }
+        out["waiters"] = std::move(waiters);
         const Devices& d = devices(now);
         out["sessions"] = std::move(sessions);
         out["links"] = links_json(d);

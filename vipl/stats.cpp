@@ -65,19 +65,6 @@ void describe(const Vi& vi) {
 
 }  // namespace
 
-std::string text_of(const EndAddress& end) {
-    std::string out;
-    for (size_t i = 0; i < kNicAddressBytes; ++i)
-        out += fmt::format("{}{:02x}", i == 0 ? "" : ":", end.host.bytes[i]);
-    out += '/';
-    for (size_t i = 0; i < end.discriminator_len; ++i) {
-        const uint8_t byte = end.discriminator[i];
-        out += byte > ' ' && byte < 127 ? std::string(1, static_cast<char>(byte))
-                                        : fmt::format("\\{:02x}", byte);
-    }
-    return out;
-}
-
 void show_vi(Vi& vi) {
     vi.core.stats.clear();
     ViStats::set_text(vi.core.stats.nic, vi.nic->info.name);

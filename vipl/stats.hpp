@@ -5,14 +5,13 @@
 #include <string>
 
 #include "core/stats/process_stats.hpp"
+#include "core/text/end_address.hpp"
 #include "vipl/vi.hpp"
 
 namespace viaduct::vipl {
 
 // A VI has been made.
 void show_vi(Vi&);
-// An address as it is shown: "02:00:...:01/discriminator".
-std::string text_of(const EndAddress&);
 // It is about to connect these.
 void show_ends(Vi&, const EndAddress& local, const EndAddress& remote);
 // An attempt has ended. Both queue locks held.

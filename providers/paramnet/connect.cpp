@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-#include <string_view>
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/fd.hpp"
+#include "core/text/printable.hpp"
 #include "providers/paramnet/joined.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/outcome.hpp"
@@ -232,10 +232,17 @@ Status refusal(const ConnectOp& op, const Mail& mail) {
         error.status > static_cast<int32_t>(Status::mismatch_qos))
         return Status::broken;
     const auto status = static_cast<Status>(error.status);
+    char words[sizeof error.text];
+    copy_printable(error.text, words);
+    if (status == Status::no_match && op.kind == ConnectOp::request)
+        op.nic->agent->explain(words,
+                               "start the other end first, or try again; compare host address and discriminator with "
+                               "what it waits at (vipinfo --waiters)");
+    if (status == Status::out_of_resources)
+        op.nic->agent->explain(words, "close what is not needed, or raise the limit that is named");
     // Logged, because the return codes of the calls do not distinguish these causes from others.
     if (status == Status::out_of_resources || (status == Status::rejected && op.kind == ConnectOp::accept)) {
-        const std::string_view text = text_of(error.text);
-        VIADUCT_LOG(warn, "paramnet", "connecting: the agent says: %.*s", static_cast<int>(text.size()), text.data());
+        VIADUCT_LOG(warn, "paramnet", "connecting: the agent says: %s", words);
     }
     return status;
 }

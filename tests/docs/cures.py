@@ -98,6 +98,7 @@ def promises(build):
         ("vipinfo --providers shows all NICs, and why others are missing, with a cure for each",
          run(build, "vipinfo", "--providers", **rejected), r"paramnet +NIC paramnet rejected: paramnet\.switches = 99 is no number[^\n]*\n +cure: set paramnet\.switches"),
         ("look at the link: vipinfo --links", run(build, "vipinfo", "--links"), r"(?m)^ +lo +.*up="),
+        ("what it waits at (vipinfo --waiters)", run(build, "vipinfo", "--waiters"), r"(?m)^Calls that wait to be connected.*:\n  none$"),
         ("vipinfo --doctor", run(build, "vipinfo", "--doctor"), r"(?m)^ok +kernel agent "),
         ("VIADUCT_LOG=info shows what agent and provider say", run(build, "vipinfo", "--doctor", VIADUCT_LOG="info"),
          r"(?m)^viaduct\[\d+\] \S+ info agent: "),

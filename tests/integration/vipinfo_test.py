@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -172,6 +173,22 @@ class Names(Case):
 
     def test_a_name_without_an_agent(self):
         self.expect(run("nic0", VIADUCT_AGENT=NOWHERE), NO_AGENT, r"\A\Z", re.escape(NOWHERE))
+
+
+class Waiters(Case):
+    def test_waiters_are_shown_with_address_time_and_process(self):
+        own = agent("-waiters")
+        program = os.path.join(os.path.dirname(VIPINFO), "vipping")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("VIADUCT_")}
+        with subprocess.Popen([program, "--server"], env={**environment, **own}, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                server.stdout.readline()
+                shown = eventually.eventually("the server waits", lambda: json.loads(run("--waiters", "--json", **own).stdout)["waiters"], [server.pid])
+                self.assertEqual({(server.pid, os.geteuid(), "paramnet0", "")}, {(w["pid"], w["uid"], w["nic"], w["for"]) for w in shown})
+                self.expect(run("--waiters", **own), WELL, re.escape(shown[0]["at"]) + r"  for [0-9.]+ s, process %d \(vipping\) of user" % server.pid)
+            finally:
+                server.terminate()
+        eventually.eventually("no call waits", lambda: "\n  none\n" in run("--waiters", **own).stdout)
 
 
 class ExitCodes(Case):

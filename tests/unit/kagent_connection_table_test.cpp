@@ -44,6 +44,26 @@ TEST_F(ConnectionTableTest, RequestWithoutWaiterIsNoMatchAfterTheGrace) {
     EXPECT_EQ(table.next_deadline(), kNever);
 }
 
+TEST_F(ConnectionTableTest, ARequestWithoutMatchIsToldTheNearestWait) {
+    const auto nearest = [this](const EndAddress& to, uint64_t domain = 1) {
+        table.request(end(2, 20, at(1, "c"), domain), to, kNever, now);
+        pass(100);
+        EXPECT_EQ(fx.take().status, Status::no_match);
+        return fx.nearest_wait;
+    };
+    EXPECT_EQ(nearest(at(1, "greet")), EndAddress()) << "no program waits anywhere";
+    table.wait(end(1, 10, at(1, "greet")));
+    table.wait(end(1, 11, at(1, "measure")));
+    table.wait(end(1, 12, at(2, "great")));
+    table.wait(end(1, 13, at(3, "greet"), 2));
+    EXPECT_EQ(nearest(at(1, "gret")), at(1, "greet"));
+    EXPECT_EQ(nearest(at(1, "measured")), at(1, "measure"));
+    EXPECT_EQ(nearest(at(2, "greet")), at(2, "great")) << "one host before all discriminators";
+    EXPECT_EQ(nearest(at(9, "great")), at(2, "great"));
+    EXPECT_EQ(nearest(at(1, "greet"), 2), at(3, "greet")) << "of one domain only";
+    EXPECT_EQ(table.waiting().size(), 4u);
+}
+
 TEST_F(ConnectionTableTest, GraceIsNeverLongerThanTheTimeout) {
     table.request(end(2, 20, at(1, "c")), at(1, "d"), now + 30 * kMs, now);
     pass(30);

@@ -32,6 +32,10 @@ public:
         last_incoming = in;
     }
     void on_failed(const Party& w, Status s) override { events.push_back({"failed", w, s, 0, 0, {}}); }
+    void on_no_match(const Party& w, const EndAddress&, const EndAddress* nearest) override {
+        nearest_wait = nearest != nullptr ? *nearest : EndAddress();
+        on_failed(w, Status::no_match);
+    }
     Status make(uint64_t c, const End&, const End&) override {
         if (make_result == Status::ok) shared.push_back(c);
         return make_result;
@@ -68,6 +72,7 @@ public:
     std::vector<uint64_t> shared;  // made and not settled
     std::map<uint64_t, int> open;
     Incoming last_incoming;
+    EndAddress nearest_wait;  // of the last request without a match
     Status make_result = Status::ok;
     uint64_t has_no_descriptors = 0;  // a session that on_joined() refuses
 };

@@ -73,6 +73,7 @@ int tool(int argc, char** argv) {
     app.add_flag("-p,--providers", view.providers, "providers considered, and why some were rejected");
     app.add_flag("-s,--settings", view.settings, "every setting in force and where it comes from");
     app.add_flag("-l,--links", view.links, "network links of this host");
+    app.add_flag("-w,--waiters", view.waiters, "calls that wait to be connected: address, since when, whose");
     app.add_flag("-a,--all", everything, "all of the above");
     app.add_flag("-j,--json", as_json, "JSON instead of text");
     app.add_flag("--doctor", examine_all,
@@ -83,7 +84,7 @@ int tool(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? kWell : kUsage;
     }
-    if (everything) view = {true, true, true, true};
+    if (everything) view = {true, true, true, true, true};
     try {
         if (examine_all && !name.empty() && is_host(name)) return doctor::tell_examination("vipinfo", name, as_json);
         if (examine_all) return show_doctor(name.empty() ? "/dev/via_lo" : name, as_json);

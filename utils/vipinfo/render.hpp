@@ -15,6 +15,7 @@ struct View {
     bool providers = false;
     bool settings = false;
     bool links = false;
+    bool waiters = false;
 };
 
 std::string text(const tools::Inventory&, const View&);

@@ -111,6 +111,11 @@ std::string json(const Inventory& all, const View& view) {
         out["links"] =
             status.is_object() && status.contains("links") ? status["links"] : ordered_json::array();
     }
+    if (view.waiters) {
+        const auto status = ordered_json::parse(all.status_json, nullptr, false);
+        out["waiters"] =
+            status.is_object() && status.contains("waiters") ? status["waiters"] : ordered_json::array();
+    }
     return print(out);
 }
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/text/printable.hpp"
 #include "utils/vipinfo/render.hpp"
 
 namespace viaduct::vipinfo {
@@ -88,6 +89,35 @@ void links_text(std::string& out, const Inventory& all) {
     }
 }
 
+// What other programs say of themselves is shown as text: the agent has checked none of it.
+std::string word_of(const nlohmann::json& entry, const char* key) {
+    const auto found = entry.find(key);
+    return found != entry.end() && found->is_string() ? printable(found->get<std::string>()) : "?";
+}
+
+int64_t number_of(const nlohmann::json& entry, const char* key) {
+    const auto found = entry.find(key);
+    return found != entry.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+}
+
+void waiters_text(std::string& out, const Inventory& all) {
+    heading(out, "Calls that wait to be connected, on NICs of paramnet:");
+    const auto status = nlohmann::json::parse(all.status_json, nullptr, false);
+    if (!status.is_object() || !status.contains("waiters") || !status["waiters"].is_array()) {
+        out += "  the agent did not tell\n";
+        return;
+    }
+    for (const auto& w : status["waiters"]) {
+        if (!w.is_object()) continue;
+        const std::string peer = word_of(w, "for");
+        out += fmt::format("  {:<12} {}{}  for {:.1f} s, process {} ({}) of user {}\n", word_of(w, "nic"),
+                           word_of(w, "at"), peer.empty() ? "" : ", to " + peer,
+                           static_cast<double>(number_of(w, "since_ms")) / 1000, number_of(w, "pid"),
+                           word_of(w, "program"), number_of(w, "uid"));
+    }
+    if (status["waiters"].empty()) out += "  none\n";
+}
+
 }  // namespace
 
 std::string text_of_nic(const NicInfo& nic, bool attributes, bool is_default) {
@@ -137,6 +167,7 @@ std::string text(const Inventory& all, const View& view) {
     if (view.providers) providers_text(out, all);
     if (view.settings) settings_text(out, all);
     if (view.links) links_text(out, all);
+    if (view.waiters) waiters_text(out, all);
     return out;
 }
 
