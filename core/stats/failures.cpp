@@ -96,7 +96,9 @@ bool is_repetition(const FailureRecord& r, const Failure& f) {
     return r.kind == f.kind && r.code == f.code && r.object == reinterpret_cast<uintptr_t>(f.object) &&
            std::strncmp(r.call, f.call, sizeof r.call - 1) == 0 &&
            std::strncmp(r.peer, f.peer, sizeof r.peer - 1) == 0 &&
-           std::strncmp(r.text, f.text, sizeof r.text - 1) == 0;
+           std::strncmp(r.text, f.text, sizeof r.text - 1) == 0 &&
+           std::strncmp(r.said, f.said, sizeof r.said - 1) == 0 &&
+           std::strncmp(r.cure, f.cure, sizeof r.cure - 1) == 0;
 }
 
 uint64_t number_of(const FailureRecord& r) { return r.number.load(std::memory_order_relaxed); }

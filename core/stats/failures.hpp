@@ -50,7 +50,7 @@ struct Failure {
 };
 
 // Keeps a record, and writes it to the log (warn) and, with VIADUCT_WHY, to standard error. A failure that repeats a
-// record (object, call, code, peer, text) is counted there, and makes the record the newest: a program that polls two
+// record (object, call, code, peer, texts) is counted there, and makes the record the newest: a program that polls two
 // NICs in turn keeps the records of its other failures. A repetition of the newest record is not written again.
 void record_failure(const Failure&);
 

@@ -72,6 +72,20 @@ TEST_F(Failures, TwoThatTakeTurnsAreTwoRecordsAndLeaveTheOthers) {
     EXPECT_EQ(newest.object, 2u);
 }
 
+TEST_F(Failures, AnotherReasonOfThePeerIsAnotherRecord) {
+    Failure failure;
+    failure.object = object(1);
+    failure.text = "the connection is broken";
+    for (const char* said : {"the first reason", "the second reason"}) {
+        failure.said = said;
+        record_failure(failure);
+    }
+    FailureRecord newest;
+    ASSERT_TRUE(last_failure(object(1), &newest));
+    EXPECT_STREQ(newest.said, "the second reason");
+    EXPECT_EQ(newest.times, 1u);
+}
+
 TEST_F(Failures, TheOldestGoWhenTheRingIsFull) {
     for (uintptr_t i = 1; i <= kFailureRecords + 1; ++i) fail(object(i), "one of many");
     EXPECT_EQ(line_of(object(1)), "");
