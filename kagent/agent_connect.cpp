@@ -213,7 +213,8 @@ void Agent::on_no_match(const Party& party, const EndAddress& remote, const EndA
     const auto s = sessions_.find(party.session);
     if (s == sessions_.end()) return;
     std::string text = "no program waits at " + text_of(remote);
-    if (nearest != nullptr) text += "; the nearest that waits is at " + text_of(*nearest);
+    // It may be another user's, which no user sees.
+    if (nearest != nullptr && !settings_.cross_user) text += "; the nearest that waits is at " + text_of(*nearest);
     refuse(s->second, party.ticket, Status::no_match, text);
 }
 

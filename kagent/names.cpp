@@ -90,10 +90,11 @@ bool numeric_own_address(std::string_view name, const std::vector<HostIp>& addre
 }  // namespace
 
 std::string_view provider_named_by(const NicNaming& naming, std::string_view name) {
-    const size_t colon = name.find(':');
-    const std::string_view digits = digits_at_end(name);
-    const std::string_view named = name.substr(0, colon != name.npos ? colon : name.size() - digits.size());
-    if (naming.providers == nullptr || (colon == name.npos && digits.empty())) return {};
+    const std::string_view path = without_prefix(name, "/dev/");
+    const std::string_view head = path.substr(0, path.find_first_of("/:"));
+    const std::string_view digits = digits_at_end(head);
+    const std::string_view named = head.substr(0, head.size() - digits.size());
+    if (naming.providers == nullptr || (digits.empty() && path.find(':') == path.npos)) return {};
     const auto& all = *naming.providers;
     return std::find(all.begin(), all.end(), named) != all.end() ? named : std::string_view();
 }

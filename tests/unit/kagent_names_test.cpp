@@ -69,10 +69,11 @@ TEST_F(NicNamesTest, ProvidersGiveNicsOtherNamesForWhichNoOtherNicStandsIn) {
 TEST_F(NicNamesTest, NoOtherNicStandsInForOneOfAProviderThatIsNotThere) {
     const std::vector<std::string> providers = {"acenic", "udp", "paramnet"};
     naming.providers = &providers;
-    for (const char* absent : {"udp0", "udp1", "acenic2", "udp:eth0"}) {
+    for (const char* absent : {"udp0", "udp1", "acenic2", "udp:eth0", "/dev/udp0", "acenic2/port1", "/dev/udp0:x"}) {
         bool guessed = false;
         EXPECT_FALSE(find_nic(naming, absent, &guessed)) << absent;
-        EXPECT_EQ(provider_named_by(naming, absent), absent[0] == 'u' ? "udp" : "acenic");
+        const bool of_udp = std::string(absent).find("udp") != std::string::npos;
+        EXPECT_EQ(provider_named_by(naming, absent), of_udp ? "udp" : "acenic");
     }
     EXPECT_EQ(opened("acenic1"), "acenic1");
     EXPECT_EQ(opened("udpp0"), "paramnet0") << "of no provider";
