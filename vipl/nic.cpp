@@ -132,7 +132,12 @@ Status make_context(Library& library, Nic& nic) {
     args.agent = library.events.get();
     args.regions = nic.regions.get();
     args.context_id = nic.context_id;
-    return nic.ops->open(args, &nic.context);
+    try {
+        return nic.ops->open(args, &nic.context);
+    } catch (const std::bad_alloc&) {
+        refuse(VIP_ERROR_RESOURCE, kLookAtLimits, "no memory is left");
+        return Status::out_of_resources;
+    }
 }
 
 Status open_context(Library& library, Nic& nic) {

@@ -37,7 +37,7 @@ ibv_context* open_named(const char* name) {
     int count = 0;
     ibv_device** list = ops->get_device_list(&count);
     ibv_context* context = nullptr;
-    errno = ENODEV;
+    if (list != nullptr) errno = ENODEV;
     for (int i = 0; list != nullptr && i < count && context == nullptr; ++i)
         if (std::strcmp(ops->get_device_name(list[i]), name) == 0) context = ops->open_device(list[i]);
     const int error = errno;
@@ -160,10 +160,16 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->regions = args.regions;
     set_registered_memory_check(args.regions->asker());
     nic->nonce_base = static_cast<uint32_t>(args.context_id) << 16;
-    if (const NotOpened failed = open_device(*nic); failed.status != Status::ok) {
-        explain(args.agent, "verbs", failed.reason, failed.cure);
+    Status status = Status::out_of_resources;
+    try {
+        const NotOpened failed = open_device(*nic);
+        status = failed.status;
+        if (status != Status::ok) explain(args.agent, "verbs", failed.reason, failed.cure);
+    } catch (const std::bad_alloc&) {  // of the texts: the device is closed all the same
+    }
+    if (status != Status::ok) {
         close_device(*nic);
-        return failed.status;
+        return status;
     }
     *out = nic.release();
     return Status::ok;
