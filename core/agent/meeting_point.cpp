@@ -27,6 +27,7 @@ namespace {
 // A server of ours is between bind and listen no longer than TimeLimit::agent_binding, and its queue is not full for so
 // long; it is looked at again after each pause.
 constexpr int64_t kBindingPause = 1'000'000;
+constexpr int kLooksForTurn = 20;
 // A place in a queue is waited for no longer at a time. Then it is looked at again whose queue it is: when a server
 // ends, the kernel lets its clients wait for the next holder of the name.
 constexpr int64_t kInTurn = 1'000'000'000;
@@ -163,7 +164,14 @@ Status listen_instead(const std::string& address, bool for_all, Fd* out, std::st
     std::vector<Fd> turns;
     for (const std::string& folder : private_folders(::geteuid())) {
         int e = 0;
-        turns.push_back(private_lock(folder, private_path(folder, address), &e));
+        Fd turn = private_lock(folder, private_path(folder, address), &e);
+        // A program that removes abandoned sockets has it for a moment.
+        for (int looks = 0; e == EAGAIN && looks < kLooksForTurn; ++looks) {
+            const timespec pause{0, kBindingPause};
+            ::nanosleep(&pause, nullptr);
+            turn = private_lock(folder, private_path(folder, address), &e);
+        }
+        turns.push_back(std::move(turn));
         if (e == EAGAIN) return Status::not_done;
         if (e != 0 && folder == own) {
             *error = "cannot lock " + folder + "/locks: " + std::strerror(e);
