@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Handles of the MPICH ABI and the tables that turn them into objects. A handle is an int: bits 30-31 say null,
 // built-in or made at run time, bits 26-29 the kind of object; below are, for ours, 6 bits of generation and 20 of
-// index. Lookups take no lock; add() and remove() are called with the engine's lock held.
+// index. Lookups take no lock; add() and remove() are called with the lock of the table held: the engine's, or AnyTime.
 #pragma once
 
 #include <array>

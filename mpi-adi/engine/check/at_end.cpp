@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "mpi-adi/engine/any_time.hpp"
 #include "mpi-adi/engine/check/made.hpp"
 #include "mpi-adi/engine/check/signature.hpp"
 #include "mpi-adi/engine/engine.hpp"
@@ -90,6 +91,7 @@ void tell_open_files(const char* when) {
 
 // What ends with the world, or with the session that has made it.
 void tell_what_ends_with_mpi(const char* when) {
+    const AnyTime tables;
     for (const Kind kind : {Kind::request, Kind::message, Kind::comm, Kind::win, Kind::datatype, Kind::group, Kind::op,
                             Kind::keyval})
         tell_what_is_left(kind, when);
