@@ -107,7 +107,7 @@ MUTANTS = [
     Mutant(
         "port-taken-twice", (), "two processes have one port",
         ACENIC + "port_lock.cpp",
-        "        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)", "        bytes == 0)",
+        "    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) == 0) return socket;", "    if (bytes != 0) return socket;",
         ("unit AcenicOnlyOne.APortIsTakenOnceUntilItIsLetGo",),
     ),
     Mutant(
