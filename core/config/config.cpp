@@ -188,7 +188,7 @@ struct Config::State {
         apply_toml(text, path);
     }
 
-    // A file that does not count here is no fault: vipinfo --doctor tells of it.
+    // A tuning file of another machine sets nothing and is no error; vipinfo --doctor reports it.
     void apply_tuning() {
         const Tuning tuning = load_tuning();
         for (const FileSetting& s : tuning.settings) {

@@ -212,7 +212,7 @@ def main():
     parser.add_argument("--vipinfo", required=True)
     parser.add_argument("--providers", required=True, help="folder of acenic.so")
     parser.add_argument("--only", help="names of rows")
-    parser.add_argument("--sanitized", action="store_true", help="the program is")
+    parser.add_argument("--sanitized", action="store_true", help="the program is built with a sanitizer")
     options = parser.parse_args()
     if os.environ.get(INSIDE):
         return run_rows(options)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is left when the program ends MPI, and messages that nothing has received. Info objects, error handlers and
-// sessions may be freed after MPI_Finalize, and while a session is open, so may all that it has made: they are told
-// when the process ends.
+// Reports the objects that a program has not freed when it ends MPI, and the messages that no receive has matched. The
+// program may free info objects, error handlers and sessions after MPI_Finalize, and while a session is open, all that
+// the session has made: those are reported when the process ends.
 #include <algorithm>
 #include <array>
 
