@@ -44,8 +44,10 @@ int main(int argc, char** argv) {
         job->abort(std::atoi(argv[2]), "asked to");
     }
     if (argc == 3) {
+        // The launcher ends this process in the fence. If the launcher has ended, the fence fails and this process ends
+        // itself: mpiexec waits until all processes have closed its pipes.
         (void)job->fence();
-        ::pause();  // the launcher ends us
+        return complain(*job, "fence");
     }
     std::string line = std::string(job->name()) + " rank " + std::to_string(job->rank()) + " of " +
                        std::to_string(job->size()) + " nodes";
