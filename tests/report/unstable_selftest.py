@@ -17,32 +17,41 @@ from eventually import eventually  # noqa: E402
 UNSTABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unstable.py")
 CTEST = sys.argv.pop(1)
 LIMIT = 60  # seconds until a process has begun or ended
-# Ends with 1 where 0.2 s of processor time take more than 0.3 s. Without a quota or busy loops it may fail, too, on a busy machine:
-# a run contains it only where it must fail.
-MEASURES = """
+# Ends with 1 where 0.6 s of processor time take more than 0.9 s: under the quota of unstable.py they take at least 1.05 s. Without it
+# they may take as long on a busy machine: a run contains this test only where it must fail.
+UNDER_A_QUOTA = """
 import sys, time
 wall = time.monotonic()
-while time.thread_time() < 0.2:
+while time.thread_time() < 0.6:
     pass
 took = time.monotonic() - wall
-print(f"FAILED: 0.2 s took {took:.2f} s")
-sys.exit(took > 0.3)
+print(f"FAILED: 0.6 s took {took:.2f} s")
+sys.exit(took > 0.9)
 """
 ONE_PROCESSOR = "import os, sys; print('FAILED: one processor'); sys.exit(len(os.sched_getaffinity(0)) == 1)"
-# Ends with 1 beside a busy loop that the same unstable.py, the parent of ctest, has started.
-BESIDE_A_LOOP = r"""
+# The processor time, in ticks of the clock, of each busy loop that the same unstable.py, the parent of ctest, has started.
+LOOPS = r"""
 import os, sys
 def fields(pid):
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()
 grandparent = fields(os.getppid())[1]
-for pid in filter(str.isdigit, os.listdir("/proc")):
-    try:
-        with open(f"/proc/{pid}/cmdline") as file:
-            if fields(pid)[1] == grandparent and "while True: pass" in file.read():
-                sys.exit("FAILED: a busy loop")
-    except OSError:
-        pass
+def loops():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                if fields(pid)[1] == grandparent and "while True: pass" in file.read():
+                    yield int(fields(pid)[11])
+        except OSError:
+            pass
+"""
+BESIDE_A_LOOP = LOOPS + "if any(True for _ in loops()): sys.exit('FAILED: a busy loop')"
+# Ends with 1 when as many loops as arguments say have had 0.1 s of processor time each. Reaches its deadline otherwise.
+BESIDE_LOOPS_THAT_RUN = LOOPS + """
+count, ticks = int(sys.argv[1]), os.sysconf("SC_CLK_TCK") / 10
+while sum(used >= ticks for used in loops()) != count:
+    pass
+sys.exit(f"FAILED: {count} loops have run")
 """
 
 
@@ -130,17 +139,18 @@ class Unstable(unittest.TestCase):
         self.assertEqual(lines[-len(table) - 1:], [*table, f"{len(table)} of {len(table) + 1} tests failed, 0 skipped"])
 
     def test_busy_loops_take_processor_time(self):
-        self.add_test("measures", sys.executable, "-c", MEASURES)
+        count = 2 * len(os.sched_getaffinity(0))
+        self.add_test("waits", sys.executable, "-c", BESIDE_LOOPS_THAT_RUN, str(count), TIMEOUT=120)
         status, lines = self.run_all("--way", "busy")
         self.assertEqual(status, 1, lines)
-        self.assertRegex(lines[-2], r"^measures: beside busy loops 1 of 1; first failure: FAILED: 0\.2 s took")
+        self.assertEqual(lines[-2], f"waits: beside busy loops 1 of 1; first failure: FAILED: {count} loops have run")
 
     def test_the_quota_takes_processor_time(self):
-        self.add_test("measures", sys.executable, "-c", MEASURES)
+        self.add_test("measures", sys.executable, "-c", UNDER_A_QUOTA)
         status, lines = self.run_all("--way", "half")
         self.skip_without_quota(lines)
         self.assertEqual(status, 1, lines)
-        self.assertRegex(lines[-2], r"^measures: at half a processor 1 of 1; first failure: FAILED: 0\.2 s took")
+        self.assertRegex(lines[-2], r"^measures: at half a processor 1 of 1; first failure: FAILED: 0\.6 s took")
 
     def test_none_fails(self):
         status, lines = self.run_all("--way", "pinned")
