@@ -13,6 +13,7 @@
 #include "agent_link_testing.hpp"
 #include "core/agent/start_agent.hpp"
 #include "tests/eventually.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace viaduct {
 namespace {
@@ -218,9 +219,8 @@ TEST(AgentLinkTest, TheNamesThatAnApplicationGivesToNicsAreItsOwn) {
     Place place;
     place.set("VIADUCT_NICS", "/dev/via_eth0=fake1");
     place.set("VIADUCT_NAMES_DEFAULT_PROVIDER", "fake");
-    char folder[] = "/tmp/viaduct-agent-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    const std::string file = std::string(folder) + "/environment";
+    const TemporaryFolder folder;
+    const std::string file = folder.path() / "environment";
     const std::string write_it = "env >" + file + ".new; mv " + file + ".new " + file;
     ASSERT_EQ(spawn_detached("/bin/sh", {"sh", "-c", write_it}), 0);
     ASSERT_TRUE(eventually("the environment is written", [&] { return ::access(file.c_str(), R_OK) == 0; }));
@@ -228,8 +228,6 @@ TEST(AgentLinkTest, TheNamesThatAnApplicationGivesToNicsAreItsOwn) {
     environment << std::ifstream(file).rdbuf();
     EXPECT_EQ(environment.str().find("VIADUCT_NICS"), std::string::npos);
     EXPECT_NE(environment.str().find("VIADUCT_NAMES_DEFAULT_PROVIDER=fake"), std::string::npos);
-    ::unlink(file.c_str());
-    ::rmdir(folder);
 }
 
 TEST(AgentLinkTest, FindsVipkadByItsVariableOnly) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "agent_testing.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace viaduct::agent_testing {
 
@@ -58,22 +59,20 @@ inline NicAddress open_nic(AgentLink& link, uint64_t id) {
 class SlowVipkad {
 public:
     SlowVipkad(Place& place, const std::string& first) {
-        EXPECT_NE(::mkdtemp(folder_), nullptr);
         std::ofstream(script()) << "#!/bin/sh\necho $$ >>" << starts() << "\n"
                                 << first << "\nexec " << VIADUCT_TEST_VIPKAD << " \"$@\"\n";
         ::chmod(script().c_str(), 0700);
         place.set("VIADUCT_VIPKAD", script().c_str());
     }
-    ~SlowVipkad() { std::filesystem::remove_all(folder_); }
     size_t how_many() const {
         std::ifstream lines(starts());
         return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'));
     }
-    std::string starts() const { return std::string(folder_) + "/starts"; }
+    std::string starts() const { return folder_.path() / "starts"; }
 
 private:
-    std::string script() const { return std::string(folder_) + "/vipkad"; }
-    char folder_[30] = "/tmp/viaduct-slow-XXXXXX";
+    std::string script() const { return folder_.path() / "vipkad"; }
+    const TemporaryFolder folder_;
 };
 
 // One that waits on its way until the test lets it go.

@@ -14,6 +14,7 @@
 #include "core/clock/limits.hpp"
 #include "core/config/config_text.hpp"
 #include "core/config/tuning.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace viaduct {
 namespace {
@@ -34,9 +35,6 @@ std::vector<std::string> problems_of(const Config& config) {
 class ConfigFiles : public ::testing::Test {
 protected:
     void SetUp() override {
-        char name[] = "/tmp/viaduct-config-XXXXXX";
-        ASSERT_NE(::mkdtemp(name), nullptr);
-        folder_ = name;
         std::filesystem::create_directories(folder_ / "home/.config/viaduct");
         set("HOME", (folder_ / "home").string());
         unset("XDG_CONFIG_HOME");
@@ -50,7 +48,6 @@ protected:
         for (const auto& [name, value] : before_) {
             value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
         }
-        std::filesystem::remove_all(folder_);
     }
     void remember(const char* name) {
         const char* value = std::getenv(name);
@@ -70,7 +67,8 @@ protected:
         return path.string();
     }
 
-    std::filesystem::path folder_;
+    const TemporaryFolder temporary_;
+    const std::filesystem::path folder_ = temporary_.path();
     std::map<std::string, std::optional<std::string>> before_;
 };
 

@@ -8,22 +8,19 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/temporary_folder.hpp"
+
 namespace viaduct {
 namespace {
 
 class CpuQuotaFiles : public testing::Test {
 protected:
-    void SetUp() override {
-        char name[] = "/tmp/quota-XXXXXX";
-        ASSERT_NE(::mkdtemp(name), nullptr);
-        root_ = name;
-    }
-    void TearDown() override { std::filesystem::remove_all(root_); }
     void write(const std::string& path, const std::string& text) {
         std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
         std::ofstream(root_ + path) << text;
     }
-    std::string root_;
+    const TemporaryFolder temporary_;
+    const std::string root_ = temporary_.path();
 };
 
 TEST_F(CpuQuotaFiles, OfTheSecondVersionAreTheTightestOnTheWayUp) {

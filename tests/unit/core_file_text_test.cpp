@@ -6,25 +6,20 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/temporary_folder.hpp"
 
 namespace viaduct {
 namespace {
 
 class FileText : public ::testing::Test {
 protected:
-    void SetUp() override {
-        char name[] = "/tmp/viaduct-file-XXXXXX";
-        ASSERT_NE(::mkdtemp(name), nullptr);
-        folder_ = name;
-    }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
     std::string path(const char* name) const { return folder_ + "/" + name; }
 
-    std::string folder_;
+    const TemporaryFolder temporary_;
+    const std::string folder_ = temporary_.path();
     std::string text_ = "of before";
 };
 
@@ -35,7 +30,7 @@ TEST_F(FileText, OfARegularFileIsReadUpToTheLimit) {
     EXPECT_EQ(text_, whole);
     EXPECT_EQ(read_text(path("file"), 4097, &text_), FileRead::done);
     EXPECT_EQ(text_.size(), 4097u);
-    EXPECT_FALSE(text_of_file("/proc/self/status").empty()) << "a file whose size is told as 0";
+    EXPECT_FALSE(text_of_file("/proc/self/status").empty()) << "a file for which stat() gives the size 0";
 }
 
 TEST_F(FileText, OfAFifoIsNotWaitedFor) {

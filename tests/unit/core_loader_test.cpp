@@ -18,6 +18,7 @@
 
 #include "core/config/config.hpp"
 #include "core/provider/defaults.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace viaduct {
 namespace {
@@ -28,16 +29,12 @@ using ::testing::HasSubstr;
 class Loader : public ::testing::Test {
 protected:
     void SetUp() override {
-        char name[] = "/tmp/viaduct-loader-XXXXXX";
-        ASSERT_NE(::mkdtemp(name), nullptr);
-        folder_ = name;
         if (const char* value = std::getenv("VIADUCT_PROVIDER_PATH")) before_ = value;
         ::setenv("VIADUCT_PROVIDER_PATH", (":" + folder_.string() + ":/nonexistent").c_str(), 1);
     }
     void TearDown() override {
         before_.empty() ? ::unsetenv("VIADUCT_PROVIDER_PATH")
                         : ::setenv("VIADUCT_PROVIDER_PATH", before_.c_str(), 1);
-        fs::remove_all(folder_);
     }
 
     // A provider built for tests ("fake" has no data half, "stale" another ABI), as it was built or damaged.
@@ -49,7 +46,8 @@ protected:
         std::ofstream(folder_ / (name + ".so"), std::ios::binary) << bytes;
     }
 
-    fs::path folder_;
+    const TemporaryFolder temporary_;
+    const fs::path folder_ = temporary_.path();
     std::string before_;
 };
 

@@ -13,6 +13,8 @@
 #include <map>
 #include <optional>
 
+#include "tests/temporary_folder.hpp"
+
 namespace viaduct {
 namespace {
 
@@ -80,9 +82,6 @@ TEST(Tuning, NamesThisMachineInAFormThatCanBeKept) {
 class TuningFiles : public ::testing::Test {
 protected:
     void SetUp() override {
-        char name[] = "/tmp/viaduct-tuning-XXXXXX";
-        ASSERT_NE(::mkdtemp(name), nullptr);
-        folder_ = name;
         for (const char* variable : {"VIADUCT_TUNING", "XDG_CACHE_HOME", "HOME"}) {
             const char* value = std::getenv(variable);
             before_[variable] = value != nullptr ? std::optional<std::string>(value) : std::nullopt;
@@ -93,12 +92,12 @@ protected:
     void TearDown() override {
         for (const auto& [name, value] : before_)
             value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
-        std::filesystem::remove_all(folder_);
     }
     std::string own() const { return folder_ / "viaduct/tuning.toml"; }
     static std::string text() { return tuning_text(this_machine(), "today", values(), {}); }
 
-    std::filesystem::path folder_;
+    const TemporaryFolder temporary_;
+    const std::filesystem::path folder_ = temporary_.path();
     std::map<std::string, std::optional<std::string>> before_;
 };
 

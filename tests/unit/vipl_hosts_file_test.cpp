@@ -4,9 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
+#include <string>
+
+#include "tests/temporary_folder.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -80,12 +81,10 @@ TEST(HostsFileTest, SurvivesCarriageReturnsAndBytesOfAnyKind) {
 }
 
 TEST(HostsFileTest, TheFirstFileThatExistsCounts) {
-    char path[] = "/tmp/viaduct-hosts-XXXXXX";
-    const int fd = mkstemp(path);
-    ASSERT_GE(fd, 0);
+    const TemporaryFolder folder;
+    const std::string path = folder.path() / "hosts";
     std::ofstream(path) << "02:56:00:00:00:01 alpha\n";
     const HostsFile file = HostsFile::find(std::string("/nonexistent/vip_hosts::") + path);
-    std::remove(path);
     EXPECT_EQ(file.address_of("alpha", 0), kFirst);
     EXPECT_TRUE(HostsFile::find("/nonexistent/vip_hosts").lines().empty());
 }
