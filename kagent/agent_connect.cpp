@@ -213,7 +213,7 @@ void Agent::on_no_match(const Party& party, const EndAddress& remote, const EndA
     const auto s = sessions_.find(party.session);
     if (s == sessions_.end()) return;
     std::string text = "no program waits at " + text_of(remote);
-    // It may be another user's, which no user sees.
+    // With cross_user the nearest address may be another user's, and a user sees no waiting calls of others.
     if (nearest != nullptr && !settings_.cross_user) text += "; the nearest that waits is at " + text_of(*nearest);
     refuse(s->second, party.ticket, Status::no_match, text);
 }

@@ -26,7 +26,7 @@ std::string make_private_folder(std::string* why);
 // The path of the socket that stands for the abstract name `name`, which must begin with "@". It has the number of this
 // process' network namespace: abstract names are separate in each namespace, files are not.
 std::string private_path(const std::string& folder, const std::string& name);
-// Those that are in the folder, of all names and network namespaces.
+// The paths of such sockets in the folder, of all names and network namespaces.
 std::vector<std::string> private_sockets(const std::string& folder);
 // Takes the lock of that path without waiting (F_OFD_SETLK on one byte of the folder's file "locks", at a hash of the
 // path); closing the descriptor releases it. Invalid, with `error`: EAGAIN, another process has it; else the errno of

@@ -188,7 +188,7 @@ struct Config::State {
         apply_toml(text, path);
     }
 
-    // A tuning file of another machine sets nothing and is no error; vipinfo --doctor reports it.
+    // Ignores a tuning file of another machine without an error; vipinfo --doctor reports that file.
     void apply_tuning() {
         const Tuning tuning = load_tuning();
         for (const FileSetting& s : tuning.settings) {

@@ -28,7 +28,7 @@ inline void explain(UserAgent* agent, const char* provider, const std::string& r
     explain(agent, provider, reason.c_str(), cure.c_str());
 }
 
-// What the kernel has refused, with its own words.
+// `what` with the text of the errno `error` behind it.
 inline std::string with_error(std::string what, int error) { return std::move(what) + ": " + std::strerror(error); }
 
 }  // namespace viaduct

@@ -11,7 +11,8 @@ namespace viaduct::acenic {
 // cannot be had; *why and *cure say so for people.
 bool start_eal(bool channel, std::string* why, std::string* cure);
 
-// What DPDK has written last since the other call, for the text of a failure: " (DPDK says: ...)"; empty: nothing.
+// The last line that DPDK has written since clear_last_dpdk_line(), for the text of a failure: " (DPDK says: ...)".
+// Empty: DPDK has written none.
 void clear_last_dpdk_line();
 std::string last_dpdk_line();
 

@@ -7,8 +7,7 @@
 
 namespace viaduct::acenic {
 
-// What the port is called where a short name is needed: its network interface, else a number made of its
-// text.
+// A short name of the port: its network interface, or a hash of its text if it has none.
 std::string short_name(const PortSpec&);
 
 // The lock: held while this process has the port. A name in the abstract space of this network namespace, where the

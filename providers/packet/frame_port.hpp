@@ -63,7 +63,7 @@ public:
     // process waits for. A number for cancel_expected(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
-    // Why the last of them has answered 0, for people.
+    // Why expect_request() or expect_peer() has last returned 0: texts for the user.
     virtual void why_not_expected(std::string* why, std::string* cure) const;
     // Whether that process reports this one's death to the peers.
     virtual bool is_attended() const { return false; }

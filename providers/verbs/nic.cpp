@@ -86,7 +86,8 @@ NotOpened find_device(NicContext& nic) {
     return {};
 }
 
-// What of the device this context uses. Whatever is missing in the end is taken down by `close`.
+// Opens the device and makes its objects that this context uses. After a failure, close_device() frees the objects that
+// there are.
 NotOpened open_device(NicContext& nic) {
     if (NotOpened found = find_device(nic); found.status != Status::ok) return found;
     ibv_device_attr attr{};

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What texts of the library, the agent and the tools send people to is there: tools and their options, settings, variables, calls, manual
-pages, options of ulimit. Where a cure promises what a command shows, the command shows it.  Usage: cures.py ROOT BUILD"""
+"""Texts of the library, the agent and the tools name only existing tools and options, settings, variables, calls, manual pages and options
+of ulimit. Where a cure promises that a command shows something, the command shows it.  Usage: cures.py ROOT BUILD"""
 
 import glob
 import os

@@ -22,7 +22,7 @@ import eventually  # noqa: E402
 LIMIT = 30
 SKIPPED = 77
 INSIDE = "VIADUCT_TEST_INSIDE"
-# What is said of causes that these rows do not have.
+# Words of causes that these rows do not plant.
 OTHER_CAUSES = ("memfd", "random numbers", "ulimit -a", "errno ")
 
 
@@ -146,7 +146,7 @@ ROWS = [
 
 @contextlib.contextmanager
 def planted(surroundings, row):
-    """What some rows need besides settings."""
+    """Makes the process or the socket that some rows need besides their settings."""
     row.said = [words.replace("FOLDER", surroundings.folder) for words in row.said]
     with contextlib.ExitStack() as stack:
         if row.name == "port_busy":

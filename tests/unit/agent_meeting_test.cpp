@@ -369,7 +369,8 @@ TEST_F(MeetingTest, AFullServerInAFolderIsNotReplaced) {
     });
 }
 
-// Of other names and network namespaces, too. What serves, is being made or is no such socket stays.
+// Also sockets of other names and network namespaces. A socket that serves or is being made stays, and so does any
+// other file.
 TEST_F(MeetingTest, SocketsOfKilledServersAreRemovedByTheNextStart) {
     alone([] {
         const std::string folder = "/tmp/viaduct-4343";

@@ -89,7 +89,7 @@ void links_text(std::string& out, const Inventory& all) {
     }
 }
 
-// What other programs say of themselves is shown as text: the agent has checked none of it.
+// Makes text that other programs have sent to the agent printable: the agent does not check it.
 std::string word_of(const nlohmann::json& entry, const char* key) {
     const auto found = entry.find(key);
     return found != entry.end() && found->is_string() ? printable(found->get<std::string>()) : "?";
