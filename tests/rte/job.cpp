@@ -2,8 +2,10 @@
 // One process of a job for launchers_test.py: exchanges cards with all others and prints what it learned;
 // with "abort CODE", rank 1 aborts the job while the others wait in a fence; with "leave CODE" it goes
 // without a word.
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +29,8 @@ int complain(viaduct::rte::Runtime& job, const char* what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    // mpiexec waits until all processes have closed its pipes: a rank must not stay when the launcher has ended.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::string error;
     const auto job = viaduct::rte::join(&error);
     if (job == nullptr) {
@@ -44,10 +48,8 @@ int main(int argc, char** argv) {
         job->abort(std::atoi(argv[2]), "asked to");
     }
     if (argc == 3) {
-        // The launcher ends this process in the fence. If the launcher has ended, the fence fails and this process ends
-        // itself: mpiexec waits until all processes have closed its pipes.
         (void)job->fence();
-        return complain(*job, "fence");
+        ::pause();  // the launcher ends this process
     }
     std::string line = std::string(job->name()) + " rank " + std::to_string(job->rank()) + " of " +
                        std::to_string(job->size()) + " nodes";
