@@ -3,6 +3,7 @@
 // helper thread moves the frames.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <string>
@@ -53,10 +54,11 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
 }
 
 // E held. The port does not pass requests on to this process.
-void explain_unexpected(Engine& engine) {
+void explain_unexpected(Engine& engine) try {
     std::string why, cure;
     engine.port().why_not_expected(&why, &cure);
     engine.say_why(why.c_str(), cure.c_str());
+} catch (const std::bad_alloc&) {  // the call fails without a reason
 }
 
 // E held. A listener waits for one request; when that has ended before it was reported, for another one.
@@ -93,7 +95,7 @@ bool has_request(ConnectOp& op, std::unique_lock<BiasedLock>& lock) {
 
 }  // namespace
 
-Status listen(NicContext* nic, const EndAddress& local, Deadline, ConnectOp** out) {
+Status listen(NicContext* nic, const EndAddress& local, Deadline deadline, ConnectOp** out) {
     std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
     if (!op) return Status::out_of_resources;
     op->engine = nic->engine.get();
@@ -104,8 +106,9 @@ Status listen(NicContext* nic, const EndAddress& local, Deadline, ConnectOp** ou
     if (op->engine->is_lost()) return Status::broken;
     op->local = local;
     if (const Status begun = begin_listening(*op); begun != Status::ok) return begun;
-    // The same where the engine process keeps them.
-    for (const int64_t until = now_ns() + limit_ns(TimeLimit::packet_listen);
+    // The same where the engine process keeps them, also at a deadline that is over.
+    const int64_t begin = now_ns(), noted = begin + limit_ns(TimeLimit::packet_listen);
+    for (const int64_t until = deadline > begin ? std::min(deadline, noted) : noted;
          !op->engine->port().is_known() && !op->decided && now_ns() < until;) {
         lock.unlock();
         op->engine->poll();
@@ -167,6 +170,10 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
             op->engine->port().cancel_expected(op->expected, true);
             if (const Status begun = begin_listening(*op); begun != Status::ok) return begun;
             continue;
+        }
+        if (op->ep == nullptr && op->expected != 0 && !op->engine->port().still_expects(op->expected)) {
+            explain_unexpected(*op->engine);
+            return Status::out_of_resources;
         }
         const int64_t left = remaining_ns(deadline);
         if (left == 0) return Status::not_done;

@@ -162,6 +162,7 @@ bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why,
     }
     port_ = source.open(why, cure);
     if (port_ == nullptr) return false;
+    port_->use(*agent);
     const LinkRange links = port_->links();
     wire::Tuning tuning;
     tuning.stretch_limits(time_factor());

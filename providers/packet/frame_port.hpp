@@ -59,20 +59,26 @@ public:
     // For a port that a forked child cannot use: text that says what to do instead. Null: the child may open it.
     virtual const char* cure_of_fork() const { return nullptr; }
 
-    // ---- where another process (engine process, viaduct-udpd) receives requests: it is told which ones this
-    // process waits for. A number for cancel_expected(); 0: too many.
+    // Starts threads for what may take long; called once, before any other call.
+    virtual void use(UserAgent&) {}
+
+    // ---- where another process (engine process, viaduct-udpd) receives requests: it gets the filters of those that
+    // this process waits for. No call waits for that process. A number for cancel_expected(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
-    // Why expect_request() or expect_peer() has last returned 0: texts for the user.
+    // Why expect_request() or expect_peer() has last returned 0, or still_expects() false: texts for the user.
     virtual void why_not_expected(std::string* why, std::string* cure) const;
     // Whether that process reports this one's death to the peers.
     virtual bool is_attended() const { return false; }
-    // A connection has been made, whose peer that process has to tell. Does not wait for that process.
-    virtual void attend(UserAgent&) {}
+    // A connection has been made, whose peer that process has to tell.
+    virtual void attend() {}
     // Whether that process keeps requests for which no program waits yet.
     virtual bool keeps_requests() const { return false; }
     // Whether that process has noted all that was expected, and requests that it had kept have been received.
     virtual bool is_known() const { return true; }
+    // Called now and then while an expected request is waited for. False: that process cannot be had, and no request
+    // comes.
+    virtual bool still_expects(uint32_t) { return true; }
     // Ends expect_request() or expect_peer(). `over`: without a connection, so requests that matched go to others.
     virtual void cancel_expected(uint32_t number, bool over);
     // A new descriptor that becomes readable when the owner of the port dies; -1: this process owns it.

@@ -38,7 +38,7 @@ void Engine::on_connected(Cookie cookie, const ViTraits& remote) {
     ep.op->decided = true;
     ep.receives.store(0, std::memory_order_relaxed);
     ep.bound.store(true, std::memory_order_release);
-    port_->attend(*agent_);
+    port_->attend();
     changed.notify_all();
 }
 

@@ -23,7 +23,7 @@ namespace viaduct::udp {
 namespace {
 
 constexpr int64_t kPause = 2'000'000;
-constexpr int64_t kStartAgain = 1'000'000'000;  // where the started daemon has left again
+constexpr int64_t kStartAgain = 1'000'000'000;  // where the started daemon does not come, then twice as long each time
 constexpr int64_t kSlice = 20'000'000;          // `stop` is looked at so often
 
 class Search {
@@ -105,16 +105,17 @@ bool Search::start() {
 }
 
 Fd Search::run() {
-    int64_t started_at = 0;
+    int64_t started_at = 0, again = 0;
     while (!stop_.load()) {
         Fd socket;
         Status last = greet(::geteuid(), &socket);
         if (last == Status::no_match && ::geteuid() != 0) last = greet(0, &socket);
         if (last == Status::ok) return socket;
         if (last == Status::denied) return {};
-        if (last == Status::no_match && now_ns() - started_at > kStartAgain) {
+        if (last == Status::no_match && now_ns() - started_at > again) {
             if (!start()) return {};
             started_at = now_ns();
+            again = std::max(2 * again, kStartAgain);
         }
         if (now_ns() >= deadline_) {
             why = "viaduct-udpd of " + name_ + " does not come up";

@@ -326,10 +326,15 @@ bool UdpPort::may_sleep() {
 uint32_t UdpPort::expect_request(const EndAddress& local) {
     FilterMessage message;
     message.local = local;
-    return daemon_.add(message);
+    return daemon_.add(message, now_ns());
 }
 
-void UdpPort::attend(UserAgent& agent) { daemon_.attend(agent, now_ns()); }
+void UdpPort::attend() { daemon_.attend(now_ns()); }
+
+bool UdpPort::still_expects(uint32_t number) {
+    daemon_.look_after(now_ns());
+    return !daemon_.is_refused(number);
+}
 
 uint32_t UdpPort::expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) {
     FilterMessage message;
@@ -337,7 +342,7 @@ uint32_t UdpPort::expect_peer(const EndAddress& local, const EndAddress& remote,
     message.link = own;
     message.local = local;
     message.remote = remote;
-    return daemon_.add(message);
+    return daemon_.add(message, now_ns());
 }
 
 // ---- fault plans

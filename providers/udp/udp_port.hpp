@@ -41,15 +41,17 @@ public:
     bool has_ports() const override { return true; }
     // The host of a dead process reports its port as closed, if viaduct-udpd does not answer in its place.
     bool is_attended() const override { return true; }
-    void attend(UserAgent&) override;
+    void use(UserAgent& agent) override { daemon_.use(agent); }
+    void attend() override;
     uint32_t window() const override { return window_; }
     std::string counters() const override;
     std::string text_of(const NicAddress& a) const override { return udp::text_of(a); }
     bool keeps_requests() const override { return true; }
     bool is_known() const override { return daemon_.is_known(); }
     uint32_t expect_request(const EndAddress& local) override;
-    void why_not_expected(std::string* why, std::string* cure) const override { daemon_.why_not_added(why, cure); }
+    void why_not_expected(std::string* why, std::string* cure) const override { daemon_.why_refused(why, cure); }
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
+    bool still_expects(uint32_t number) override;
     void cancel_expected(uint32_t number, bool over) override { daemon_.remove(number, over); }
 
     // ---- Outlet
