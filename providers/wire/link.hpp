@@ -41,8 +41,8 @@ public:
     void claim(LinkId id, Cookie cookie);
     void request(LinkState, const EndAddress& local, const EndAddress& remote, const ViTraits&, Time deadline,
                  Time now);
-    void accept(const NicAddress& from, LinkId source, const Connect& request, uint32_t arrived,
-                const ViTraits&, Time now);
+    void accept(const NicAddress& from, LinkId source, const Connect& request, uint32_t arrived, const ViTraits&,
+                Time now);
     void start(Time now);
     void disconnect(Time now);
     bool post(const Work&, Time now);
@@ -106,6 +106,7 @@ private:
     uint32_t probe_bytes() const;
     uint32_t safe_bytes() const;
     void send_connect(Kind, LinkId destination, uint64_t nonce, uint32_t padded, Time now);
+    void send_accept(uint32_t padded, Time now);
     void send_confirm(Time now);
     void send_try(uint32_t padded, Time now);
     void try_again(Time now);
@@ -153,8 +154,9 @@ private:
     uint64_t nonce_ = 0, peer_nonce_ = 0;  // of our request, of the peer's
     uint32_t first_sequence_ = 0;
     uint32_t tries_ = 0;
-    uint32_t arrived_ = 0;  // size of the largest hand-shake frame that came from the peer
-    uint32_t path_ = 0;     // size of ours that is known to have arrived; 0: not yet
+    uint32_t arrived_ = 0;         // size of the largest hand-shake frame that came from the peer
+    uint64_t unproven_bytes_ = 0;  // that accepts may still have, before the peer has shown that it gets our frames
+    uint32_t path_ = 0;            // size of ours that is known to have arrived; 0: not yet
     uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kMostInFlight;
     bool peer_known_ = false;
     bool pending_ = false;  // a program has our request, and has not decided
@@ -172,7 +174,7 @@ private:
     // counts, which is until the next frame of the peer.
     Time silence_ = 0, full_silence_ = 0, unreachable_at_ = kNoTime;
     Time frames_since_ = 0;
-    Time quiet_ = 0;    // so long after it has said something a link says that it lives
+    Time quiet_ = 0;       // so long after it has said something a link says that it lives
     bool parted_ = false;  // the peer has disconnected before start(): what is held comes first
     Reason reason_ = Reason::disconnected;
     uint32_t reason_message_ = 0;

@@ -20,6 +20,12 @@ namespace {
 constexpr uint32_t kMtuSteps[] = {8900, 4056, 1486, 1460, 1380, 1220, kMinFrame};
 constexpr uint32_t kSmallest = kHeaderBytes + kConnectBytes;
 
+// A sender may be forged: until the peer has shown that it gets our frames, it is sent so many times the bytes that
+// have come from it, and no more (RFC 9000, 8.1).
+constexpr uint64_t kMostAnswered = 3;
+// Of them: a pending and a reset.
+constexpr uint64_t kAnsweredBeside = 2 * (kHeaderBytes + kAnswerBytes);
+
 }  // namespace
 
 // The largest frame that both ends take, or that is known to pass.
@@ -53,6 +59,14 @@ void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t 
     end_frame(frame, h, now);
 }
 
+// The peer has not shown yet that it gets our frames.
+void Link::send_accept(uint32_t padded, Time now) {
+    const uint32_t bytes = std::max(std::min(padded, arrived_), kSmallest);
+    if (bytes > unproven_bytes_) return;  // until another copy of the request has come
+    unproven_bytes_ -= bytes;
+    send_connect(Kind::accept, peer_id_, peer_nonce_, bytes, now);
+}
+
 void Link::send_confirm(Time now) {
     std::byte* frame = begin_frame(kHeaderBytes + kAnswerBytes);
     if (frame == nullptr) return;  // the accept will come again
@@ -82,6 +96,7 @@ void Link::accept(const NicAddress& from, LinkId source, const Connect& request,
     local_.host = node_.own_;
     remote_ = request.local;
     arrived_ = arrived;
+    unproven_bytes_ = kMostAnswered * arrived - kAnsweredBeside;
     nonce_ = peer_nonce_ = request.nonce;
     learn(request, source);
     received_at_ = now;
@@ -116,13 +131,11 @@ void Link::send_try(uint32_t padded, Time now) {
             return send_connect(Kind::request, 0, nonce_, padded, now);
         case LinkState::peering:
             send_connect(Kind::peer_request, 0, nonce_, padded, now);
-            // An end that has left answers this with a reset, and the place is free for the next one
-            // it.
-            if (peer_known_)
-                send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(padded, arrived_), now);
+            // An end that has left answers this with a reset, and the place is free for the next one.
+            if (peer_known_) send_accept(padded, now);
             return;
         default:
-            return send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(padded, arrived_), now);
+            return send_accept(padded, now);
     }
 }
 
@@ -213,6 +226,7 @@ void Link::clear_refusals() {
 void Link::release_peer() {
     peer_known_ = pending_ = false;
     peer_nonce_ = 0;
+    unproven_bytes_ = 0;
     peer_ = remote_.host;
 }
 
@@ -327,6 +341,7 @@ bool Link::is_same_attempt(const Connect& c, const NicAddress& from, LinkId sour
 bool Link::repeat_answer(const NicAddress& from, LinkId source, const Connect& c, uint32_t arrived, Time now) {
     if (!is_same_attempt(c, from, source)) return false;
     arrived_ = std::max(arrived_, arrived);
+    unproven_bytes_ += kMostAnswered * arrived;
     peer_nonce_ = c.nonce;
     if (is_connected()) send_connect(Kind::accept, peer_id_, peer_nonce_, kSmallest, now);
     return true;
@@ -350,11 +365,12 @@ void Link::on_peer_request(const Frame& f, const Connect& c, const NicAddress& f
         return fail(differs, now);
     }
     arrived_ = std::max(arrived_, f.bytes);
+    unproven_bytes_ += kMostAnswered * f.bytes - (peer_known_ ? 0 : kAnsweredBeside);
     peer_nonce_ = c.nonce;
     peer_ = from;
     received_at_ = now;
     learn(c, f.header.source);
-    send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(probe_bytes(), arrived_), now);
+    send_accept(probe_bytes(), now);
     rearm(now);
 }
 

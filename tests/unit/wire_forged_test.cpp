@@ -4,18 +4,87 @@
 // peer: send or ask for more than the peer has room for.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/wire/forged_peer.hpp"
 
 namespace viaduct::wire {
 namespace {
 
 using test::address;
-using test::Bytes;
 using test::body_of;
+using test::Bytes;
 using test::end_address;
 using test::LoneNode;
 
 constexpr Time kMillisecond = 1'000'000;
+
+// ---- a sender that has not shown that it gets the node's frames
+
+// The bytes of the node's frames of that hand-shake, but for its own requests.
+uint64_t bytes_answered(const LoneNode& n) {
+    uint64_t bytes = 0;
+    for (const LoneNode::Sent& s : n.sent)
+        if (s.frame.header.kind != Kind::peer_request) bytes += s.bytes.size();
+    return bytes;
+}
+
+Bytes padded(Bytes fields, size_t to) {
+    fields.resize(to);
+    return fields;
+}
+
+TEST(WireForged, ARequestIsAnsweredWithThreeTimesItsBytesAtMost) {
+    Tuning tuning;
+    tuning.max_frame = kMaxFrame;
+    for (const size_t bytes : {size_t{kConnectBytes}, size_t{1400}, size_t{8800}}) {
+        for (const bool attended : {false, true}) {
+            SCOPED_TRACE(std::to_string(bytes) + " bytes" + (attended ? ", attended" : ""));
+            LoneNode n(tuning);
+            n.node.listen(end_address(2, "here"), &n, n.now);
+            Header h;
+            h.kind = Kind::request;
+            h.source = LoneNode::kPeer;
+            Connect c = n.introduction();
+            c.max_frame = kMaxFrame;
+            c.attended = attended;
+            n.put(h, padded(body_of(c), bytes));
+            Status why = Status::ok;
+            n.link = n.node.accept(n.incoming_id, &n, n.traits, n.now, &why);
+            n.pass_time(60'000 * kMillisecond);
+            EXPECT_EQ(n.failure, Status::timeout);
+            EXPECT_GE(n.count(Kind::accept), 2u);
+            EXPECT_LE(bytes_answered(n), 3 * (kHeaderBytes + bytes));
+        }
+    }
+}
+
+TEST(WireForged, APeerRequestIsAnsweredWithThreeTimesItsBytesAtMost) {
+    LoneNode n;
+    n.link = n.node.peer_request(&n, end_address(2, "here"), end_address(1, "me"), n.traits,
+                                 n.now + 60'000 * kMillisecond, n.now);
+    Header h;
+    h.kind = Kind::peer_request;
+    h.source = LoneNode::kPeer;
+    n.put(h, body_of(n.introduction()));
+    n.pass_time(59'000 * kMillisecond);
+    EXPECT_GE(n.count(Kind::accept), 2u);
+    EXPECT_LE(bytes_answered(n), 3 * (kHeaderBytes + kConnectBytes));
+}
+
+TEST(WireForged, EachCopyOfARequestIsAnsweredAnew) {
+    LoneNode n;
+    n.be_accepted();
+    n.pass_time(300 * kMillisecond);
+    const uint32_t before = n.count(Kind::accept);
+    Header h;
+    h.kind = Kind::request;
+    h.source = LoneNode::kPeer;
+    n.put(h, body_of(n.introduction()));
+    n.pass_time(300 * kMillisecond);
+    EXPECT_GT(n.count(Kind::accept), before);
+    EXPECT_LE(bytes_answered(n), 2 * 3 * (kHeaderBytes + kConnectBytes));
+}
 
 // ---- answers to reads and atomics
 
@@ -97,8 +166,8 @@ TEST(WireForged, AnAnswerThatWasNotAskedForEndsTheConnection) {
         tuning.queue_depth = kDepth;
         LoneNode n(tuning);
         n.connect();
-        ASSERT_TRUE(n.post(Operation::send, 100) && n.post(Operation::read, 100) &&
-                    n.post(Operation::fetch_add, 8) && n.post(Operation::read, 100));
+        ASSERT_TRUE(n.post(Operation::send, 100) && n.post(Operation::read, 100) && n.post(Operation::fetch_add, 8) &&
+                    n.post(Operation::read, 100));
         n.put_next(c.kind, c.fields);
         EXPECT_EQ(n.how_ended, Ended::protocol);
         EXPECT_EQ(n.result_bytes, 0u);
@@ -294,8 +363,8 @@ TEST(WireForged, AFragmentThatDoesNotContinueItsMessageEndsTheConnection) {
         n.connect();
         n.put_next(Kind::send, body_of(Message{0, 0, 3000, 0}, 1000), 0);
         ASSERT_TRUE(n.is_connected);
-        n.put_next(c.kind, c.kind == Kind::send ? body_of(c.fields, c.payload)
-                                                : body_of(c.fields, Target{0, 1}, c.payload));
+        n.put_next(c.kind,
+                   c.kind == Kind::send ? body_of(c.fields, c.payload) : body_of(c.fields, Target{0, 1}, c.payload));
         EXPECT_EQ(n.how_ended, Ended::protocol);
         EXPECT_EQ(n.messages + n.writes, 0u);
     }
