@@ -12,6 +12,8 @@
 
 #include "../../eventually.hpp"
 #include "check.hpp"
+#include "core/process/allowed_processors.hpp"
+#include "core/process/cpu_quota.hpp"
 
 namespace {
 
@@ -41,11 +43,10 @@ bool all_are(const std::vector<char>& bytes, char value) {
 // Over via the receiver moves a long message itself where ranks outnumber processors
 // (mpi-adi/transport/via/transport.cpp).
 bool receiver_moves() {
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
     const char* const protocol = std::getenv("CMPI_PROTOCOL");
-    return protocol != nullptr && std::strcmp(protocol, "via") == 0 &&
-           ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < size;
+    if (protocol == nullptr || std::strcmp(protocol, "via") != 0) return false;
+    const double granted = viaduct::own_cpu_quota().processors;
+    return viaduct::allowed_processor_count() < size || (granted > 0 && granted < size);
 }
 
 // Rank 0 does its part at once, rank 1 computes first: it has left the barrier, in which it would move messages on.
