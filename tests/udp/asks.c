@@ -11,29 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <vipl.h>
 
-static VIP_NIC_HANDLE nic;
-static VIP_NIC_ATTRIBUTES at;
+#include "calls.h"
+
 static const char name[] = "silence";
 static union {
     VIP_NET_ADDRESS address;
     char room[sizeof(VIP_NET_ADDRESS) + 64];
 } own, remote;
-
-static void must(VIP_RETURN r, const char* what) {
-    if (r == VIP_SUCCESS) return;
-    fprintf(stderr, "asks[%ld]: %s: %d\n", (long)getpid(), what, (int)r);
-    exit(1);
-}
-
-static double ms_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 static void say(VIP_RETURN r, double began) {
     const char* const known = r == VIP_SUCCESS    ? "SUCCESS"
@@ -55,16 +42,6 @@ static VIP_NET_ADDRESS* address(char* host) {
     a->DiscriminatorLen = sizeof name;
     memcpy(a->HostAddress + a->HostAddressLen, name, sizeof name);
     return a;
-}
-
-static VIP_VI_HANDLE new_vi(void) {
-    VIP_VI_ATTRIBUTES how;
-    VIP_VI_HANDLE vi;
-    memset(&how, 0, sizeof how);
-    how.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
-    how.MaxTransferSize = 4096;
-    must(VipCreateVi(nic, &how, NULL, NULL, &vi), "VipCreateVi");
-    return vi;
 }
 
 static void stay(const char* why) {

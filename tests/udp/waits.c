@@ -11,14 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <vipl.h>
 
+#include "calls.h"
+
 enum { kBytes = 64, kMost = 8, kBetweenUs = 2000, kBeforeUs = 300000 };
 
-static VIP_NIC_HANDLE nic;
-static VIP_NIC_ATTRIBUTES at;
 static VIP_MEM_HANDLE memory;
 static struct {
     VIP_DESCRIPTOR receive[2], send;
@@ -34,18 +33,6 @@ struct calls {
 };
 static volatile int done;
 
-static void must(VIP_RETURN r, const char* what) {
-    if (r == VIP_SUCCESS) return;
-    fprintf(stderr, "waits[%ld]: %s: %d\n", (long)getpid(), what, (int)r);
-    exit(1);
-}
-
-static double ms_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 static void say(const char* call, VIP_RETURN r, double began) {
     const char* const known = r == VIP_SUCCESS ? "SUCCESS" : r == VIP_TIMEOUT ? "TIMEOUT" : "another";
     printf("%s %s %.0f\n", call, known, ms_now() - began);
@@ -60,16 +47,6 @@ static VIP_NET_ADDRESS* address(union address* to, char* host, const char* name)
     a->DiscriminatorLen = (VIP_UINT16)strlen(name);
     memcpy(a->HostAddress + a->HostAddressLen, name, strlen(name));
     return a;
-}
-
-static VIP_VI_HANDLE new_vi(void) {
-    VIP_VI_ATTRIBUTES how;
-    VIP_VI_HANDLE vi;
-    memset(&how, 0, sizeof how);
-    how.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
-    how.MaxTransferSize = 4096;
-    must(VipCreateVi(nic, &how, NULL, NULL, &vi), "VipCreateVi");
-    return vi;
 }
 
 static void fill(VIP_DESCRIPTOR* d, char* data) {
