@@ -59,18 +59,18 @@ public:
     // For a port that a forked child cannot use: text that says what to do instead. Null: the child may open it.
     virtual const char* cure_of_fork() const { return nullptr; }
 
-    // Starts threads for what may take long; called once, before any other call.
+    // The agent by which the port starts threads. Called once, before any other call.
     virtual void use(UserAgent&) {}
 
-    // ---- where another process (engine process, viaduct-udpd) receives requests: it gets the filters of those that
-    // this process waits for. No call waits for that process. A number for cancel_expected(); 0: too many.
+    // ---- where another process (engine process, viaduct-udpd) receives requests: it gets this
+    // process' request filters. No call waits for it. A number for cancel_expected(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
     // Why expect_request() or expect_peer() has last returned 0, or still_expects() false: texts for the user.
     virtual void why_not_expected(std::string* why, std::string* cure) const;
     // Whether that process reports this one's death to the peers.
     virtual bool is_attended() const { return false; }
-    // A connection has been made, whose peer that process has to tell.
+    // A connection has been made: that process reports this one's end to the peer.
     virtual void attend() {}
     // Whether that process keeps requests for which no program waits yet.
     virtual bool keeps_requests() const { return false; }

@@ -14,11 +14,11 @@ namespace viaduct::udp {
 
 class DaemonLink {
 public:
-    // data: where the program's frames come from. token: what forwarded requests have to show.
+    // data: the source address of the program's frames. token: the number in each forwarded request.
     DaemonLink(const NicAddress& nic, const NicAddress& data, uint64_t token)
         : token_(token), keeper_({nic, data, token}) {}
 
-    // Starts threads; called before the other calls.
+    // The agent by which the thread is started. Called before the other calls.
     void use(UserAgent& agent) { agent_ = &agent; }
     // The program has a connection, whose peer must see the program's end.
     void attend(int64_t now);

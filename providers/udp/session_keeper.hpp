@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Keeps a session at viaduct-udpd open, with the request filters of the program there. The daemon may have to be
-// started, may be busy or stopped, or may end: a thread waits for it then, and ends when nothing is left to do. No call
+// started, may be busy or stopped, or may end: a thread waits for it, and ends when the daemon has all filters. No call
 // here waits, so the engine's lock may be held.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UDP sockets as a port of the engine: for each NIC and process one UDP port of its own, which all frames but the first
-// requests come to. Frames leave and come in batches; those of one row and one size for one peer go through the
-// kernel as one (UDP_SEGMENT, UDP_GRO). One thread at a time: the engine's lock.
+// UDP sockets as a port of the engine. Each NIC of a process has a UDP port of its own, where all frames arrive except
+// first requests. Frames leave and come in batches; frames of one row and one size for one peer go through the kernel
+// as one (UDP_SEGMENT, UDP_GRO). One thread at a time: the engine's lock.
 #pragma once
 
 #include <array>

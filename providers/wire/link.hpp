@@ -88,7 +88,7 @@ public:
     void note_said(uint32_t bytes, Time now);  // a frame was sent
     void want_ack(Time due, Time now);
     void wake();  // has something to send
-    // The connection is over; the peer is told `reason` unless it is reset.
+    // The connection is over; with `tell_peer` a disconnect carries `reason`.
     void end(Ended why, bool tell_peer, Reason reason, uint32_t message, Time now);
     Sender& out() { return out_; }
     Receiver& in() { return in_; }
@@ -155,7 +155,7 @@ private:
     uint32_t first_sequence_ = 0;
     uint32_t tries_ = 0;
     uint32_t arrived_ = 0;         // size of the largest hand-shake frame that came from the peer
-    uint64_t unproven_bytes_ = 0;  // that accepts may still have, before the peer has shown that it gets our frames
+    uint64_t unproven_bytes_ = 0;  // bytes that accepts may take until a frame shows that the peer gets ours
     uint32_t path_ = 0;            // size of ours that is known to have arrived; 0: not yet
     uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kMostInFlight;
     bool peer_known_ = false;
@@ -191,7 +191,7 @@ inline void Link::note_said(uint32_t bytes, Time now) {
     ++node_.counters_.frames_out;
     node_.counters_.bytes_out += bytes;
     sent_at_ = now;
-    // Every frame acknowledges; only a gap needs a frame of its own to tell of it.
+    // Every frame acknowledges; only a gap takes a frame of its own.
     if (is_connected() && !in_.has_early()) drop_ack();
 }
 

@@ -20,10 +20,10 @@ namespace {
 constexpr uint32_t kMtuSteps[] = {8900, 4056, 1486, 1460, 1380, 1220, kMinFrame};
 constexpr uint32_t kSmallest = kHeaderBytes + kConnectBytes;
 
-// A sender may be forged: until the peer has shown that it gets our frames, it is sent so many times the bytes that
-// have come from it, and no more (RFC 9000, 8.1).
+// The source address of a request may be forged. Until a frame of the peer shows that it gets ours, the link sends at
+// most so many times the bytes of the peer's requests (RFC 9000, 8.1).
 constexpr uint64_t kMostAnswered = 3;
-// Of them: a pending and a reset.
+// Of these bytes a pending and a reset may take so many.
 constexpr uint64_t kAnsweredBeside = 2 * (kHeaderBytes + kAnswerBytes);
 
 }  // namespace
@@ -59,7 +59,7 @@ void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t 
     end_frame(frame, h, now);
 }
 
-// The peer has not shown yet that it gets our frames.
+// An accept to a peer whose address may be forged.
 void Link::send_accept(uint32_t padded, Time now) {
     const uint32_t bytes = std::max(std::min(padded, arrived_), kSmallest);
     if (bytes > unproven_bytes_) return;  // until another copy of the request has come
@@ -131,7 +131,7 @@ void Link::send_try(uint32_t padded, Time now) {
             return send_connect(Kind::request, 0, nonce_, padded, now);
         case LinkState::peering:
             send_connect(Kind::peer_request, 0, nonce_, padded, now);
-            // An end that has left answers this with a reset, and the place is free for the next one.
+            // A partner that has ended answers the accept with a reset, and another one may match.
             if (peer_known_) send_accept(padded, now);
             return;
         default:
@@ -165,7 +165,7 @@ void Link::try_again(Time now) {
         return fail(Status::no_match, now);
     }
     if (next_try_ != kNoTime && now < next_try_) return;
-    // One that has matched us and says nothing more has ended: the place is free for the next one.
+    // A partner that has matched and sends nothing more has ended: another one may match.
     const Time last_sign = std::max(received_at_, node_.awake_since_);
     if (state_ == LinkState::peering && peer_known_ && now - last_sign >= accept_timeout()) release_peer();
     // Answers that are due soon are worth asking for often; silence is not.
@@ -323,7 +323,7 @@ void Link::on_answer(const Frame& f, Time now) {
         next_try_ = now + interval_;
     }
     if (now - no_match_since_ >= node_.tuning_.no_match_grace) {
-        // A listener may have come a moment ago, and have the request already.
+        // A program may have begun to listen a moment ago, and may have this request.
         if (state_ == LinkState::requesting) withdraw();
         return fail(Status::no_match, now);
     }

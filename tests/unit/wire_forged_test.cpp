@@ -19,9 +19,9 @@ using test::LoneNode;
 
 constexpr Time kMillisecond = 1'000'000;
 
-// ---- a sender that has not shown that it gets the node's frames
+// ---- requests with a forged source address
 
-// The bytes of the node's frames of that hand-shake, but for its own requests.
+// Bytes of all frames that the node has sent, except its own peer requests.
 uint64_t bytes_answered(const LoneNode& n) {
     uint64_t bytes = 0;
     for (const LoneNode::Sent& s : n.sent)
@@ -276,7 +276,7 @@ TEST(WireForged, AFrameThatIsAcknowledgedTwiceIsCountedOnce) {
 
 // ---- windows
 
-// What the peer has room for is counted from the oldest frame that it misses.
+// The window begins with the oldest frame that the peer misses.
 TEST(WireForged, NothingIsSentBeyondTheWindowOfEitherEnd) {
     for (const bool of_the_peer : {false, true}) {
         Tuning tuning;
