@@ -69,7 +69,7 @@ bool set_size(int fd, uint64_t bytes) {
     return false;
 }
 
-Segment Segment::create(const char* label, size_t bytes, Access others) {
+Segment Segment::create(const char* label, size_t bytes, Access others, Size size) {
     Segment none;
     const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
     if (bytes == 0 || bytes > static_cast<size_t>(std::numeric_limits<off_t>::max()) - page) return none;
@@ -84,7 +84,8 @@ Segment Segment::create(const char* label, size_t bytes, Access others) {
     Segment made;
     made.address_ = address;
     made.size_ = rounded;
-    const int seals = kFixedSize | F_SEAL_SEAL | (others == Access::read_only ? F_SEAL_FUTURE_WRITE : 0);
+    const int seals = (size == Size::fixed ? kFixedSize : F_SEAL_SHRINK) | F_SEAL_SEAL |
+                      (others == Access::read_only ? F_SEAL_FUTURE_WRITE : 0);
     if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return none;
     made.fd_ = KeptFd(std::move(fd));
     return made;
@@ -134,6 +135,12 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 
 void Segment::reset() {
     if (address_ != nullptr) ::munmap(address_, size_);
+    address_ = nullptr;
+    size_ = 0;
+    fd_.reset();
+}
+
+void Segment::reset_after_fork() {
     address_ = nullptr;
     size_ = 0;
     fd_.reset();

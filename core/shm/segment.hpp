@@ -28,11 +28,14 @@ public:
     // sparse: read and write, for segments of which few pages exist. Mapping makes no page, also where the program has
     // locked all its future memory (mlockall).
     enum class Access { read_write, read_only, sparse };
+    // growing: any process with a descriptor may make the file longer (GrowingSegment).
+    enum class Size { fixed, growing };
 
     Segment() = default;
     // New sealed memfd of `bytes` (rounded up to pages), zeroed, and its mapping. `label` appears in /proc/PID/maps.
     // `others` is what other processes may ever map: with read_only only this mapping can write.
-    static Segment create(const char* label, size_t bytes, Access others = Access::read_write);
+    static Segment create(const char* label, size_t bytes, Access others = Access::read_write,
+                          Size size = Size::fixed);
     // A sealed memfd of exactly `bytes`, not mapped: for memory that is mapped in parts. valid() is false; fd() is the
     // descriptor, or -1.
     static Segment reserve(const char* label, size_t bytes);
@@ -56,6 +59,9 @@ public:
     // writable: only the seal of create(..., read_only) ensures that, so other segments give none.
     Fd duplicate(Access access) const;
     void drop_fd() { fd_.reset(); }
+    // In a forked child, which does not have the memory: closes the descriptor and unmaps nothing, because another
+    // mapping may lie at that place.
+    void reset_after_fork();
 
 private:
     KeptFd fd_;

@@ -10,8 +10,8 @@
 //                   free. They are the library's own objects: nothing is copied for the reader, and nothing
 //                   is to be relied on but the fields that are named.
 //
-// Written by that process alone, never by a reader. A reader sees a moving picture: numbers of one record may
-// be from different moments.
+// Only that process can write it: others map it for reading only (GrowingSegment). A reader sees a moving picture:
+// numbers of one record may be from different moments.
 #pragma once
 
 #include <atomic>

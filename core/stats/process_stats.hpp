@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "core/process/never_destroyed.hpp"
-#include "core/shm/kept_fd.hpp"
+#include "core/shm/growing_segment.hpp"
 #include "core/stats/layout.hpp"
 #include "core/stats/vi_stats.hpp"
 
@@ -44,8 +44,8 @@ class ProcessStats {
 public:
     // Makes the segment; false: there is none, and nothing is shown. Once.
     bool open();
-    // Another descriptor of the segment, for reading only. Invalid: there is no segment, or no /proc to open it by.
-    Fd for_reading() const;
+    // Another descriptor of the segment, for reading only. Invalid: there is no segment.
+    Fd for_reading() const { return segment_->for_reading(); }
     // In a forked child: its parent's segment is none of its business.
     void reset_after_fork();
 
@@ -73,7 +73,7 @@ private:
     std::atomic<uint64_t> unseen_[kProcessCountKinds] = {};
     std::atomic<std::atomic<uint64_t>*> counters_{unseen_};
     std::atomic<StatsHeader*> header_{nullptr};
-    NeverDestroyed<KeptFd> fd_;
+    NeverDestroyed<GrowingSegment> segment_;
 };
 
 extern ProcessStats process_stats;

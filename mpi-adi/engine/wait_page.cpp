@@ -2,19 +2,17 @@
 // The writing side of wait_page.hpp.
 #include "mpi-adi/engine/wait_page.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "core/clock/clock.hpp"
-#include "core/shm/kept_fd.hpp"
-#include "core/shm/own_mapping.hpp"
+#include "core/process/never_destroyed.hpp"
 #include "core/shm/segment.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 
@@ -30,11 +28,8 @@ bool has_page() {
     return page != nullptr;
 }
 
-// Never closed: a program may leave from anywhere.
-KeptFd& kept_page() {
-    static auto* const kept = new KeptFd();
-    return *kept;
-}
+// Never unmapped: a program may leave from anywhere.
+NeverDestroyed<Segment> kept_page;
 
 WaitRecord* take_free_record() {
     for (WaitRecord& record : page->records) {
@@ -48,22 +43,15 @@ WaitRecord* take_free_record() {
 
 void open_wait_page() {
     if (page != nullptr) return;
-    const int fd = above_stdio(::memfd_create(kWaitPageName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (fd < 0) return;
-    // A reader that may open it cannot shorten it, which would end this process by SIGBUS.
-    const bool ready = set_size(fd, 4096) && ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
-    void* const memory = ready ? map_own(4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd) : nullptr;
-    if (memory == nullptr) {
-        ::close(fd);
-        return;
-    }
-    ::madvise(memory, 4096, MADV_DONTFORK);
-    auto* const made = new (memory) WaitPage{};
+    Segment fresh = Segment::create(kWaitPageName, sizeof(WaitPage), Segment::Access::read_only);
+    if (!fresh.valid()) return;
+    kept_page->reset_after_fork();  // the parent's
+    *kept_page = std::move(fresh);
+    auto* const made = new (kept_page->data()) WaitPage{};
     made->pid = static_cast<uint32_t>(::getpid());
     made->rank = world().rank;
     made->size = world().size;
     made->number = world().numbers[0];
-    kept_page() = KeptFd(Fd(fd));
     std::atomic_ref<uint64_t>(made->magic).store(kWaitPageMagic, std::memory_order_release);
     page_owner = ::getpid();
     page = made;

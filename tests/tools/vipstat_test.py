@@ -3,6 +3,7 @@
 """vipstat_test.py PATH-OF-VIPSTAT PATH-OF-VIPPING PATH-OF-VIPPERF: looks at tools that run, in every state they can be in."""
 import http.client
 import json
+import mmap
 import os
 import re
 import signal
@@ -76,6 +77,21 @@ class States(Looking):
                     os.truncate(file.fileno(), 0)
             self.until(server.pid, lambda seen: seen["counters"]["nics_opened"] == 1)
             self.assertIsNone(server.process.poll())
+
+    def test_a_reader_of_the_counters_cannot_write_into_them(self):
+        # The VIs lie behind the counters, with pointers of the library.
+        with Program(VIPPING, "-s", "-d", "nic0") as server:
+            server.line()
+            self.until(server.pid, lambda seen: seen["counters"]["nics_opened"] == 1)
+            folder = "/proc/%d/fd" % server.pid
+            (counters,) = [path for path in (os.path.join(folder, fd) for fd in os.listdir(folder))
+                           if "memfd:viaduct-stats" in os.readlink(path)]
+            with open(counters, "r+b", buffering=0) as file:
+                with self.assertRaises(PermissionError):
+                    mmap.mmap(file.fileno(), 0)
+                with self.assertRaises(PermissionError):
+                    os.pwrite(file.fileno(), bytes(8), 0)
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ).close()
 
     def test_of_a_connection_that_waits(self):
         with Program(VIPPING, "-s") as server:

@@ -4,7 +4,7 @@ from row import WORKS, Row, works_or
 
 ONE_BY_ONE = ("process_vm_readv,process_vm_writev", "process_vm_readv", "process_vm_writev", "membarrier", "pidfd_open",
               "memfd_create", "rseq", "close_range", "clone3", "getrandom", "eventfd2", "sched_setaffinity", "sched_yield",
-              "fallocate", "fstatfs", "mincore", "getsockopt", "epoll_create1", "prlimit64", "fcntl", "signalfd4")
+              "fallocate", "fstatfs", "mincore", "mremap", "getsockopt", "epoll_create1", "prlimit64", "fcntl", "signalfd4")
 # Without these there is nothing to share, no thread, or no agent to trust; that is said. (The C library makes threads without
 # clone3 only when the system does not know it.)
 NEEDED = {"memfd_create": r"(?i)memory", "getsockopt": r"(?i)getsockopt|credentials|agent", "fcntl": r"(?i)memory|seal|agent",
