@@ -138,9 +138,10 @@ private:
     void close_nic(Session& s, const Mail& mail, int64_t now);
     void lease(Session& s, const Mail& mail);
     void close_context(uint64_t id, int64_t now);
-    NicNaming naming() const;
-    std::string why_no_nic(std::string_view name) const;
-    NicEntry entry_of(size_t nic) const;
+    // As a program with that default provider names NICs; empty: the agent's own.
+    NicNaming naming(std::string_view default_provider = {}) const;
+    std::string why_no_nic(const NicNaming&, std::string_view name) const;
+    NicEntry entry_of(const NicNaming&, size_t nic) const;
 
     void conn_wait(Session& s, const Mail& mail, int64_t now);
     void conn_request(Session& s, const Mail& mail, int64_t now);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/agent/asked_name.hpp"
+#include "core/provider/provider_name.hpp"
 #include "kagent/agent.hpp"
 
 namespace viaduct::kagent {
@@ -33,27 +35,33 @@ const RejectedNic* find_rejection(const std::vector<RejectedNic>& all, std::stri
 
 }  // namespace
 
-// Why no NIC goes by that name: the provider's own reason, where the name is one of a provider.
-std::string Agent::why_no_nic(std::string_view name) const {
-    const std::string_view provider = provider_named_by(naming(), name);
-    if (provider.empty())
-        return providers_.nics().empty() ? "no provider offers a NIC; see vipinfo --doctor" : "no NIC has this name";
-    const std::string text = "provider " + std::string(provider) + " offers no NIC " + std::string(name);
+// Why no NIC goes by that name: the reason of its provider. A name that counts NICs is of the default provider.
+std::string Agent::why_no_nic(const NicNaming& named, std::string_view name) const {
+    const auto& installed = providers_.provider_names();
+    std::string_view provider = provider_named_by(name, installed);
+    std::string text = "provider " + std::string(provider) + " offers no NIC " + std::string(name);
+    if (provider.empty()) {
+        if (!counts_default_nics(named, name) || default_nic(named)) return "no NIC has this name";
+        provider = named.default_provider;
+        text = "the default provider, " + named.default_provider + ", offers no NIC";
+        if (std::find(installed.begin(), installed.end(), provider) == installed.end())
+            return "the default provider, " + named.default_provider + ", is not installed";
+    }
     const size_t colon = name.find(':');
     const std::string_view which = colon != name.npos ? name.substr(colon + 1) : std::string_view();
     const RejectedNic* why = find_rejection(providers_.rejected(), provider, which);
     return why != nullptr ? text + ": " + why->reason : text;
 }
 
-NicNaming Agent::naming() const {
-    return {&providers_.nics(), settings_.default_provider, settings_.strict_names, &providers_.other_names(),
-            &providers_.provider_names()};
+NicNaming Agent::naming(std::string_view default_provider) const {
+    return {&providers_.nics(), default_provider.empty() ? settings_.default_provider : std::string(default_provider),
+            settings_.strict_names, &providers_.other_names(), &providers_.provider_names()};
 }
 
-NicEntry Agent::entry_of(size_t nic) const {
+NicEntry Agent::entry_of(const NicNaming& named, size_t nic) const {
     NicEntry e;
     e.nic = providers_.nics()[nic];
-    e.is_default = default_nic(naming()) == nic ? kNicIsDefault : 0;
+    e.is_default = default_nic(named) == nic ? kNicIsDefault : 0;
     return e;
 }
 
@@ -63,7 +71,7 @@ void Agent::list_nics(Session& s, const Mail& mail) {
     size_t left = nics.size() + rejected.size();
     if (left == 0) answer(s, mail.header.ticket, Type::kDone);
     for (size_t i = 0; i < nics.size(); ++i) {
-        NicEntry e = entry_of(i);
+        NicEntry e = entry_of(naming(), i);
         e.more = --left != 0 ? 1 : 0;
         answer(s, mail.header.ticket, Type::kNicEntry, e);
     }
@@ -85,12 +93,13 @@ void Agent::resolve_name(Session& s, const Mail& mail) {
         return;
     }
     bool guessed = false;
-    const auto nic = find_nic(naming(), text_of(body.name), &guessed);
+    const NicNaming named = naming(asked_provider(body.name));
+    const auto nic = find_nic(named, text_of(body.name), &guessed);
     if (!nic) {
-        refuse(s, mail.header.ticket, Status::unknown_name, why_no_nic(text_of(body.name)));
+        refuse(s, mail.header.ticket, Status::unknown_name, why_no_nic(named, text_of(body.name)));
         return;
     }
-    NicEntry entry = entry_of(*nic);
+    NicEntry entry = entry_of(named, *nic);
     if (guessed) entry.is_default |= kNicIsGuessed;
     answer(s, mail.header.ticket, Type::kNicEntry, entry);
 }
@@ -104,9 +113,10 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
         refuse(s, ticket, Status::invalid, "malformed open request");
         return;
     }
-    const auto nic = find_nic(naming(), text_of(body.device));
+    const NicNaming named = naming(asked_provider(body.device));
+    const auto nic = find_nic(named, text_of(body.device));
     if (!nic) {
-        refuse(s, ticket, Status::unknown_name, why_no_nic(text_of(body.device)));
+        refuse(s, ticket, Status::unknown_name, why_no_nic(named, text_of(body.device)));
         return;
     }
     if (const Context* old = registry_.find(body.context_id)) {

@@ -11,6 +11,8 @@
 #include <climits>
 #include <cstring>
 
+#include "core/provider/provider_name.hpp"
+
 namespace viaduct::kagent {
 
 namespace {
@@ -63,6 +65,24 @@ std::optional<size_t> by_number(const NicNaming& naming, std::string_view digits
     return default_nic(naming, n - first);
 }
 
+struct Counted {
+    std::string_view digits;
+    uint64_t first = 0;
+    bool guessed = false;  // nothing is known of the name
+};
+
+// The number in a name that counts the default provider's NICs. None: the name says another thing.
+std::optional<Counted> counted(const NicNaming& naming, std::string_view name) {
+    if (naming.providers != nullptr && !provider_named_by(name, *naming.providers).empty()) return std::nullopt;
+    for (const Family& family : kFamilies) {
+        if (!name.starts_with(family.name)) continue;
+        const std::string_view rest = name.substr(family.name.size());
+        if (all_digits(rest)) return Counted{rest, family.first};
+    }
+    if (naming.strict) return std::nullopt;
+    return Counted{digits_at_end(name), 0, !name.empty()};  // no name at all asks for the default NIC
+}
+
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
     return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
@@ -89,26 +109,12 @@ bool numeric_own_address(std::string_view name, const std::vector<HostIp>& addre
 
 }  // namespace
 
-std::string_view provider_named_by(const NicNaming& naming, std::string_view name) {
-    const std::string_view path = without_prefix(name, "/dev/");
-    const std::string_view head = path.substr(0, path.find_first_of("/:"));
-    const std::string_view digits = digits_at_end(head);
-    const std::string_view named = head.substr(0, head.size() - digits.size());
-    if (naming.providers == nullptr || (digits.empty() && path.find(':') == path.npos)) return {};
-    const auto& all = *naming.providers;
-    return std::find(all.begin(), all.end(), named) != all.end() ? named : std::string_view();
-}
+bool counts_default_nics(const NicNaming& naming, std::string_view name) { return counted(naming, name).has_value(); }
 
 std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index) {
     const auto& nics = *naming.nics;
-    std::string_view provider = naming.default_provider;
-    const auto offers = [&](const NicInfo& n) { return provider == n.provider; };
-    if (std::none_of(nics.begin(), nics.end(), offers)) {
-        if (nics.empty()) return std::nullopt;
-        provider = nics.front().provider;
-    }
     for (size_t i = 0; i < nics.size(); ++i) {
-        if (offers(nics[i]) && index-- == 0) return i;
+        if (naming.default_provider == nics[i].provider && index-- == 0) return i;
     }
     return std::nullopt;
 }
@@ -119,14 +125,10 @@ std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, b
     if (const auto other = by_other_name(naming, name)) return other;
     const std::string_view path = without_prefix(name, "/dev/");
     if (const auto head = canonical(nics, path.substr(0, path.find_first_of("/:")))) return head;
-    for (const Family& family : kFamilies) {
-        if (!name.starts_with(family.name)) continue;
-        const std::string_view rest = name.substr(family.name.size());
-        if (all_digits(rest)) return by_number(naming, rest, family.first);
-    }
-    if (naming.strict || !provider_named_by(naming, name).empty()) return std::nullopt;
-    if (guessed != nullptr) *guessed = !name.empty();  // no name at all asks for the default NIC
-    return by_number(naming, digits_at_end(name));
+    const auto number = counted(naming, name);
+    if (!number) return std::nullopt;
+    if (guessed != nullptr) *guessed = number->guessed;
+    return by_number(naming, number->digits, number->first);
 }
 
 bool names_this_host(std::string_view name, std::string_view hostname, const std::vector<HostIp>& addresses) {

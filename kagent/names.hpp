@@ -25,14 +25,16 @@ struct NicNaming {
 // (Config::nic_of_alias). In this order: canonical name; "PROVIDER:WHICH"; a path that begins with a canonical name;
 // the device names of former times (/dev/via_eth0, /dev/clanvi0, VINIC0, nic0, ...), whose number counts the default
 // provider's NICs and must exist, since programs enumerate by counting until it fails; any other name, by the same
-// rule, unless `strict`. For a name of a provider (provider_named_by) no other NIC stands in.
+// rule, unless `strict`. For a name of a provider (core/provider/provider_name.hpp) no other NIC stands in.
 // *guessed, which may be null: it was found by that last rule, from a name that nothing is known of.
 std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, bool* guessed = nullptr);
 
-// The provider whose NIC such a name means, there or not: "PROVIDER:WHICH", "PROVIDERn". Empty: the name is of none.
-std::string_view provider_named_by(const NicNaming& naming, std::string_view name);
+// Whether the name counts the default provider's NICs: a device name of former times or, unless `strict`, one that
+// nothing is known of.
+bool counts_default_nics(const NicNaming& naming, std::string_view name);
 
-// The NIC that is opened when no name says more: number `index` of the default provider.
+// The NIC that is opened when no name says more: number `index` of the default provider. None where that provider
+// offers fewer: a NIC of another one does not stand in, because it may reach other hosts.
 std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index = 0);
 
 // True when `name` means this host: its name, short or full, localhost, or a numeric address of an interface.

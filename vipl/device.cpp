@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "core/agent/asked_name.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
 #include "core/shm/segment.hpp"
@@ -23,9 +24,8 @@ constexpr const char* kDefaultNic = "nic0";
 // *guessed, which may be null: nothing is known of the name.
 Status ask_agent(Library& library, const std::string& device, Deadline deadline, NicInfo* out, std::string* why,
                  bool* guessed = nullptr) {
-    kagent::NameText name;
-    if (device.size() >= sizeof name.name) return Status::invalid;
-    std::memcpy(name.name, device.c_str(), device.size());
+    if (device.size() >= sizeof(kagent::NameText::name)) return Status::invalid;
+    const kagent::NameText name = asked_name(device, library.config.get("names", "default_provider"));
     Mail answer;
     const Status status = library.link.call(Mail::of(kagent::Type::kResolveName, name), &answer, deadline);
     if (status != Status::ok) {

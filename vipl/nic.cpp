@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/agent/asked_name.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
 #include "core/log/log.hpp"
@@ -88,7 +89,8 @@ Status refuse_for_errno(const char* what) {
 // that re-attaches it may be in a call about another object, whose reason that is not.
 Status make_open_request(Nic& nic, bool again, Mail* mail) {
     kagent::OpenNic body;
-    std::strncpy(body.device, nic.device.c_str(), sizeof(body.device) - 1);
+    static_assert(sizeof body.device == sizeof nic.asked.name);
+    std::memcpy(body.device, nic.asked.name, sizeof body.device);
     body.context_id = nic.context_id;
     body.reattach = again ? 1 : 0;
     if (again) nic.leases.held(body.held);
@@ -106,6 +108,7 @@ Status make_open_request(Nic& nic, bool again, Mail* mail) {
 Status find_nic(Library& library, Nic& nic, const char* given, Deadline deadline) {
     const Status status = find_device(library, given, deadline, &nic.device, &nic.info);
     if (status != Status::ok) return status;
+    nic.asked = asked_name(nic.device, library.config.get("names", "default_provider"));
     const LoadedProvider loaded = load_provider(nic.info.provider);
     if (loaded.provider == nullptr) {
         refuse(VIP_ERROR_RESOURCE, loaded.cure.c_str(), "provider %s of NIC '%s': %s", nic.info.provider, given,

@@ -46,6 +46,7 @@ struct Nic {
     NicInfo info;
     uint64_t context_id = 0;
     std::string device;  // the name it was opened by, after aliases
+    kagent::NameText asked;  // the same in its request to the agent
     std::unique_ptr<RegionTable> regions;
     std::shared_ptr<Dispatcher> dispatcher;
     std::atomic<bool> gives_way{true};       // polls of its queues do, where other threads need the processor

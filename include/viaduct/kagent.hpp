@@ -36,7 +36,8 @@ enum class Type : uint16_t {
     kHello = 1,    // Hello            kWelcome | kError
     kListNics,     // Empty            kNicEntry / kRejection (many, more = 1), last has more = 0 (kDone when
                    // none)
-    kResolveName,  // NameText         kNicEntry (the NIC a VipOpenNic name would open) | kError(unknown_name)
+    kResolveName,  // NameText         kNicEntry (the NIC a VipOpenNic name would open) | kError(unknown_name). Behind
+                   // the zero byte of the name: the program's names.default_provider; empty: the agent's
     kOpenNic,      // OpenNic + fds    kOpened | kError
     kCloseNic,     // ContextRef       kDone
     kLease,        // Lease            kLeaseGrant | kError(out_of_resources)
@@ -147,7 +148,7 @@ struct RejectionEntry {
 // Descriptors: region table (read-only), then the provider's own (paramnet: its hub, its arena). At most
 // kMaxDescriptors - 3, and memory files or eventfds only: a session that sends another kind is dropped.
 struct OpenNic {
-    char device[256] = {};    // the name given to VipOpenNic
+    char device[256] = {};    // the name given to VipOpenNic, and the program's default provider, as for kResolveName
     uint64_t context_id = 0;  // random, chosen by the client; a second context with the same id is refused
     uint32_t reattach = 0;    // 1: this context existed before, under an agent that died
     uint32_t private_descriptors = 0;  // so many of the last ones are handed to peers of the same user only

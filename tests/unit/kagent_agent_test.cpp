@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/agent/asked_name.hpp"
 #include "kagent_testing.hpp"
 
 namespace viaduct::kagent {
@@ -118,6 +119,40 @@ TEST(AgentNicTest, ListTellsNicsAndRejections) {
     EXPECT_STREQ(rejection.cure, "none is needed");
     EXPECT_EQ(rejection.more, 0u);
     EXPECT_TRUE(b.quiet(s));
+}
+
+TEST(AgentNicTest, ProgramsSendTheirOwnDefaultProvider) {
+    Bench b;
+    const uint64_t s = b.join();
+    for (const char* same : {"fake", ""}) {
+        const auto found = body_of<NicEntry>(b.ask(s, Type::kResolveName, asked_name("VINIC1", same)));
+        EXPECT_STREQ(found.nic.name, "fake1") << same;
+        EXPECT_EQ(found.is_default, 0u) << same;
+    }
+    const Mail refused = b.ask(s, Type::kResolveName, asked_name("VINIC1", "elsewhere"));
+    EXPECT_EQ(status_of(refused), Status::unknown_name);
+    EXPECT_STREQ(body_of<Error>(refused).text, "the default provider, elsewhere, is not installed");
+    EXPECT_EQ(body_of<NicEntry>(b.ask(s, Type::kResolveName, asked_name("fake1", "elsewhere"))).is_default, 0u);
+
+    OpenNic open;
+    open.context_id = 7;
+    std::memcpy(open.device, asked_name("VINIC0", "elsewhere").name, sizeof open.device);
+    EXPECT_EQ(status_of(b.ask(s, Type::kOpenNic, open)), Status::unknown_name);
+    std::memcpy(open.device, asked_name("VINIC0", "fake").name, sizeof open.device);
+    EXPECT_EQ(b.ask(s, Type::kOpenNic, open).type(), Type::kOpened);
+}
+
+TEST(AgentNicTest, AMissingDefaultNicHasTheReasonOfItsProvider) {
+    Bench b;
+    const uint64_t s = b.join();
+    const auto why = [&](const char* name) {
+        return std::string(body_of<Error>(b.ask(s, Type::kResolveName, asked_name(name, "empty"))).text);
+    };
+    static const Provider empty = fake::provider("empty", fake::discover<0>);
+    static const NoSettings none;
+    b.providers.add(empty, none);
+    for (const char* name : {"nic0", "/dev/via_eth3", "", "unknown"})
+        EXPECT_EQ(why(name), "the default provider, empty, offers no NIC: made to be rejected") << name;
 }
 
 TEST(AgentNicTest, ProviderThatThrowsOrLiesIsARejection) {

@@ -72,13 +72,21 @@ TEST_F(NicNamesTest, NoOtherNicStandsInForOneOfAProviderThatIsNotThere) {
     for (const char* absent : {"udp0", "udp1", "acenic2", "udp:eth0", "/dev/udp0", "acenic2/port1", "/dev/udp0:x"}) {
         bool guessed = false;
         EXPECT_FALSE(find_nic(naming, absent, &guessed)) << absent;
-        const bool of_udp = std::string(absent).find("udp") != std::string::npos;
-        EXPECT_EQ(provider_named_by(naming, absent), of_udp ? "udp" : "acenic");
+        EXPECT_FALSE(counts_default_nics(naming, absent)) << absent;
     }
     EXPECT_EQ(opened("acenic1"), "acenic1");
     EXPECT_EQ(opened("udpp0"), "paramnet0") << "of no provider";
-    EXPECT_EQ(provider_named_by(naming, "udpp0"), "");
-    EXPECT_EQ(provider_named_by(naming, "udp"), "");
+}
+
+TEST_F(NicNamesTest, NicsOfParamnetAreNotCountedAmongThoseOfAnotherDefaultProvider) {
+    const std::vector<std::string> providers = {"acenic", "paramnet"};
+    naming.providers = &providers;
+    for (int i = 0; i < 4; ++i) add("acenic", static_cast<uint16_t>(2 + i));
+    naming.default_provider = "acenic";
+    EXPECT_EQ(opened("VINIC3"), "acenic3");
+    EXPECT_EQ(opened("paramnet2"), "paramnet2");
+    EXPECT_EQ(opened("paramnet3"), "");
+    EXPECT_EQ(opened("/dev/paramnet3"), "");
 }
 
 TEST_F(NicNamesTest, WindowsNamesCountFromOne) {
@@ -113,10 +121,16 @@ TEST_F(NicNamesTest, UnknownNamesOpenTheDefaultNicUnlessStrict) {
     EXPECT_EQ(opened("acenic0"), "acenic0");
 }
 
-TEST_F(NicNamesTest, WithoutTheDefaultProviderTheFirstOneStandsIn) {
+TEST_F(NicNamesTest, WithoutANicOfTheDefaultProviderNoOtherNicStandsIn) {
     naming.default_provider = "verbs";
-    EXPECT_EQ(opened("VINIC1"), "acenic1");
-    EXPECT_EQ(opened("VINIC2"), "");
+    for (const char* name : {"VINIC0", "VINIC1", "nic0", "/dev/via_eth0", "", "myrinet"}) {
+        EXPECT_EQ(opened(name), "") << name;
+        EXPECT_TRUE(counts_default_nics(naming, name)) << name;
+    }
+    naming.strict = true;
+    EXPECT_TRUE(counts_default_nics(naming, "VINIC0"));
+    EXPECT_FALSE(counts_default_nics(naming, "myrinet")) << "refused for its name";
+    EXPECT_EQ(opened("acenic1"), "acenic1");
 }
 
 TEST_F(NicNamesTest, WithoutAnyNicNothingIsOpened) {

@@ -43,9 +43,15 @@ inline Providers& add_fake(Providers& providers, uint16_t nics = 2) {
     return providers;
 }
 
-// An agent with two fake NICs and a clock of its own.
+inline AgentSettings by_default_fake(AgentSettings settings) {
+    settings.default_provider = "fake";
+    return settings;
+}
+
+// An agent with two fake NICs, which are the default ones, and a clock of its own.
 struct Bench {
-    explicit Bench(AgentSettings settings = {}) : agent(std::move(settings), add_fake(providers), out) {}
+    explicit Bench(AgentSettings settings = {})
+        : agent(by_default_fake(std::move(settings)), add_fake(providers), out) {}
 
     static Fd some_fd() { return Fd(::eventfd(0, EFD_CLOEXEC)); }
 

@@ -8,12 +8,15 @@
 #include <vipl.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
 
+#include "core/agent/asked_name.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
 #include "core/config/config_text.hpp"
 #include "core/provider/loader.hpp"
+#include "core/provider/provider_name.hpp"
 
 namespace viaduct::tools {
 
@@ -47,7 +50,6 @@ void ask_nics(AgentLink& link, Inventory& all) {
             kagent::NicEntry entry;
             if (!answer.get(&entry)) break;
             all.nics.push_back(entry.nic);
-            if (entry.is_default != 0) all.default_nic = viaduct::text_of(entry.nic.name);
             more = entry.more != 0;
         } else if (answer.type() == kagent::Type::kRejection) {
             kagent::RejectionEntry entry;
@@ -61,6 +63,16 @@ void ask_nics(AgentLink& link, Inventory& all) {
     }
     if (status != Status::ok && all.agent_error.empty())
         all.agent_error = "no complete answer: " + link.last_error();
+}
+
+// The NIC that this program's configuration makes the default one, which need not be the agent's.
+void ask_default(AgentLink& link, Inventory& all) {
+    const kagent::NameText name = asked_name("nic0", Config::load().get("names", "default_provider"));
+    Mail answer;
+    kagent::NicEntry entry;
+    const Status status = link.call(Mail::of(kagent::Type::kResolveName, name), &answer,
+                                    now_ns() + limit_ns(TimeLimit::tool_inventory));
+    if (status == Status::ok && answer.get(&entry)) all.default_nic = viaduct::text_of(entry.nic.name);
 }
 
 std::string contents_of(int fd) {
@@ -100,6 +112,7 @@ void ask_agent(Inventory& all) {
     all.agent_pid = welcome.agent_pid;
     all.protocol = welcome.version;
     ask_nics(link, all);
+    ask_default(link, all);
     ask_status(link, all);
     const auto status = nlohmann::json::parse(all.status_json, nullptr, false);
     if (status.is_object()) all.agent_configuration = status.value("configuration", "");
@@ -167,7 +180,7 @@ std::string guessed_text(const std::string& name, const NicInfo& nic) {
     for (const ProviderFile& file : find_providers())
         for (const char* which : {"", "0", "1"}) known.push_back(file.name + which);
     std::string hint = nearest(name, known);
-    if (!provider_named_by(name).empty())
+    if (!provider_meant_by(name).empty())
         hint = fmt::format("; \"vipinfo --doctor {}\" says why", name);
     else if (!hint.empty())
         hint = fmt::format("; did you mean {}?", hint);
@@ -179,15 +192,14 @@ std::string guessed_text(const std::string& name, const NicInfo& nic) {
 
 // As vipl/device.cpp finds it.
 Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
-    kagent::NameText request;
     const Config config = Config::load();
     const std::string* const alias = config.nic_of_alias(given);
     const std::string name = opened_by(alias != nullptr ? *alias : given);
-    if (name.size() >= sizeof(request.name)) {
-        *why = fmt::format("longer than {} characters", sizeof(request.name) - 1);
+    if (name.size() >= sizeof(kagent::NameText::name)) {
+        *why = fmt::format("longer than {} characters", sizeof(kagent::NameText::name) - 1);
         return Status::invalid;
     }
-    name.copy(request.name, sizeof(request.name) - 1);
+    const kagent::NameText request = asked_name(name, config.get("names", "default_provider"));
     AgentLink link(as_tool());
     uint32_t ticket = 0;
     Mail answer;
@@ -210,11 +222,11 @@ Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     return Status::unknown_name;
 }
 
-std::string provider_named_by(const std::string& name) {
-    const std::string letters = name.substr(0, name.find_last_not_of("0123456789") + 1);
-    for (const ProviderFile& file : find_providers())
-        if (file.name == name || file.name == letters) return file.name;
-    return {};
+std::string provider_meant_by(const std::string& name) {
+    std::vector<std::string> installed;
+    for (const ProviderFile& file : find_providers()) installed.push_back(file.name);
+    if (std::find(installed.begin(), installed.end(), name) != installed.end()) return name;
+    return std::string(provider_named_by(name, installed));
 }
 
 std::string address_text(const NicAddress& address) {

@@ -46,7 +46,7 @@ struct Inventory {
     uint32_t protocol = 0;
     // what it contains
     std::vector<NicInfo> nics;
-    std::string default_nic;
+    std::string default_nic;  // of this program; empty: its default provider offers none
     std::vector<RejectedNic> rejected;
     std::string agent_configuration;  // fingerprint of the settings it runs with; empty: not known
     std::string own_configuration;    // of those in force here
@@ -65,8 +65,8 @@ Inventory take_inventory();
 // reason: nothing is known of the name, and the default NIC stands in.
 Status resolve_name(const std::string& given, NicInfo* nic, std::string* why);
 
-// The provider that a name speaks of: its own name, or that with a number behind it (verbs, verbs0). Empty: of none.
-std::string provider_named_by(const std::string& name);
+// The installed provider of that name, or the one whose NIC the name means (verbs, verbs0, verbs:rxe0). Empty: none.
+std::string provider_meant_by(const std::string& name);
 
 std::string address_text(const NicAddress&);
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "core/agent/asked_name.hpp"
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -49,8 +50,7 @@ std::string trouble_with_agent(const std::string& device) {
     options.hello_flags = kagent::kHelloTool;
     options.start_agent = false;
     AgentLink link(options);
-    kagent::NameText name;
-    device.copy(name.name, sizeof(name.name) - 1);
+    const kagent::NameText name = asked_name(device, Config::load().get("names", "default_provider"));
     Mail answer;
     const Status status =
         link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + limit_ns(TimeLimit::tool_agent));

@@ -243,7 +243,7 @@ std::string setting(const Inventory& all, std::string_view section, std::string_
     return {};
 }
 
-// The provider that was requested by name: another one stands in for it where it is not there.
+// The default provider of this program: no other one stands in where it offers no NIC.
 void wanted_provider(const Inventory& all, std::vector<Finding>& out) {
     const std::string wanted = setting(all, "names", "default_provider");
     const std::string subject = fmt::format("names.default_provider = \"{}\"", wanted);
@@ -260,7 +260,7 @@ void wanted_provider(const Inventory& all, std::vector<Finding>& out) {
                                     [&](const NicInfo& nic) { return text_of(nic.provider) == wanted; });
     if (offers || !all.agent_error.empty()) return;
     Finding finding{Verdict::problem, subject,
-                    fmt::format("it offers no NIC: names that say no provider open {}", all.default_nic),
+                    "it offers no NIC: VipOpenNic fails for names that say no provider",
                     "see the providers below, or choose another one"};
     for (const RejectedNic& nic : all.rejected) {
         if (nic.provider != wanted) continue;
@@ -331,7 +331,7 @@ void nics(const Inventory& all, std::vector<Finding>& out) {
 // The NIC that a message is to go through. A name that nothing is known of opens the default one, and nothing would
 // have been tried.
 void message(const Inventory& all, const std::string& device, std::vector<Finding>& out) {
-    const std::string provider = provider_named_by(device);
+    const std::string provider = provider_meant_by(device);
     const bool named_by_user = Config::load().nic_of_alias(device) != nullptr;
     NicInfo guessed;
     std::string why;
@@ -341,11 +341,13 @@ void message(const Inventory& all, const std::string& device, std::vector<Findin
         return;
     }
     if (provider.empty() || named_by_user || !all.agent_error.empty()) return out.push_back(try_message(device));
-    for (const NicInfo& nic : all.nics) {
-        const std::string name(text_of(nic.name));
-        if (name == device || (device == provider && text_of(nic.provider) == provider))
-            return out.push_back(try_message(name));
-    }
+    for (const NicInfo& nic : all.nics)
+        if (device == provider && text_of(nic.provider) == provider)
+            return out.push_back(try_message(std::string(text_of(nic.name))));
+    // The agent has the reason for one interface ("udp:eth9"); here are those for all of them.
+    const bool of_interface = device.find_first_of("/:") != device.npos;
+    if (device != provider && (of_interface || resolve_name(device, &guessed, &why) == Status::ok))
+        return out.push_back(try_message(device));
     Finding finding{Verdict::problem, "message", fmt::format("provider {} offers no NIC {}", provider, device),
                     fmt::format("see viaduct-{}(7)", provider)};
     if (device == provider) finding.finding = fmt::format("provider {} offers no NIC", provider);

@@ -44,7 +44,7 @@ int show_doctor(const std::string& device, bool as_json) {
 
 // What is not known as the name of a NIC, or of a provider that may offer none, is a host's.
 bool is_host(const std::string& name) {
-    if (!provider_named_by(name).empty()) return false;
+    if (!provider_meant_by(name).empty()) return false;
     if (name.find_first_of("/:") != std::string::npos || Config::load().nic_of_alias(name) != nullptr) return false;
     NicInfo nic;
     std::string why;
