@@ -74,8 +74,8 @@ int serve(const Options& o, uint32_t flaws) {
         kagent::hold_end_signals();
         server_options.address = o.socket.empty() ? default_address() : o.socket;
         const std::string asked = server_options.address;
-        // Each process that can reach a path of root's may ask: so the agent serves every user. What serves instead
-        // of an abstract name serves the agent's own user, as that would.
+        // Each process that can reach a path of root's may connect: the agent serves every user there. At an abstract
+        // name, and at the fallback socket in place of one, the agent accepts its own user only.
         const bool for_all = asked[0] != '@' && ::geteuid() == 0;
         const Status s = listen_at(asked, for_all, &listener, &server_options.address, &error);
         if (s == Status::not_done) {
@@ -102,7 +102,7 @@ int serve(const Options& o, uint32_t flaws) {
     auto settings = kagent::AgentSettings::from(config);
     if (o.linger_ms) {
         settings.linger_ms = *o.linger_ms;
-        // It leaves as it is told to; what it keeps of processes that have ended does not make it stay.
+        // The option limits the statistics of ended processes, too: the agent does not stay for them.
         if (*o.linger_ms >= 0) settings.ended_ms = std::min(settings.ended_ms, *o.linger_ms);
     }
     settings.flaws = flaws;

@@ -44,6 +44,14 @@ def parent_of(pid):
     return int(after_name[1]) if len(after_name) > 1 else None
 
 
+def condition_of(pid):
+    """"41 vipkad S ep_poll": name, state (proc(5)) and place in the kernel; "41 ended"."""
+    name, _, after_name = text_of(f"/proc/{pid}/stat").partition("(")[2].rpartition(")")
+    if not after_name:
+        return f"{pid} ended"
+    return " ".join((str(pid), name, after_name.split()[0], text_of(f"/proc/{pid}/wchan"))).strip()
+
+
 def families(pids, parents=None):
     """These processes and all below them. `parents` are the parents of all processes, where the caller has them."""
     if parents is None:
@@ -147,7 +155,7 @@ class RunningTime:
     def late(self, what):
         processes = ", ".join(map(str, self._pids))
         return Late(f"not within the limit: {what}; waited {self.wall():.1f} s, of which processes {processes} were able to run "
-                    f"{self.running():.1f} s")
+                    f"{self.running():.1f} s; now: {', '.join(map(condition_of, self._pids))}")
 
 
 def eventually(what, condition, pids=(), limit=LIMIT, machine=Machine):

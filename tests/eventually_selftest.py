@@ -101,6 +101,12 @@ class Eventually(unittest.TestCase):
         said = Moved(queue=0.5).waits()[1]
         self.assertRegex(said, r"the moon; waited 2\d\.\d s, of which processes 41, 42 were able to run 1\d\.\d s")
 
+    def test_the_failure_says_what_each_process_does(self):
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        said = Moved().waits(pids=[os.getpid(), ended.pid])[1]
+        self.assertRegex(said, rf"; now: {os.getpid()} python3\S* R\b.*, {ended.pid} ended$")
+
     def test_the_given_processes_are_read_or_else_this_one(self):
         machine = Moved()
         machine.waits(pids=[5])
