@@ -17,14 +17,19 @@ namespace viaduct::kagent {
 Client::Client(Fd socket, Fd pidfd, Credentials credentials)
     : socket_(std::move(socket)), pidfd_(std::move(pidfd)), credentials_(credentials) {}
 
+Status Client::send_now(const Mail& mail) {
+    // The socket shows whether earlier descriptors were received as long as this message is not in it.
+    const size_t earlier = mail.descriptors.empty() ? in_flight_ : in_flight();
+    const Status s = send_mail(socket_.get(), mail);
+    if (s == Status::ok) in_flight_ = earlier + mail.descriptors.size();
+    return s;
+}
+
 Status Client::send(Mail mail) {
     if (backlog_.empty()) {
-        const Status s = send_mail(socket_.get(), mail);
+        const Status s = send_now(mail);
         // Too many descriptors in flight is a state that passes, like a full socket.
-        if (s != Status::not_done && s != Status::out_of_resources) {
-            if (s == Status::ok) in_flight_ += mail.descriptors.size();
-            return s;
-        }
+        if (s != Status::not_done && s != Status::out_of_resources) return s;
     }
     if (backlog_.size() >= kMaxBacklog ||
         waiting_descriptors_ + mail.descriptors.size() > kMaxWaitingDescriptors)
@@ -37,12 +42,11 @@ Status Client::send(Mail mail) {
 
 Status Client::flush() {
     while (!backlog_.empty()) {
-        const Status s = send_mail(socket_.get(), backlog_.front());
+        const Status s = send_now(backlog_.front());
         if (s == Status::out_of_resources) return Status::not_done;
         if (s != Status::ok) return s;
         waiting_descriptors_ -= backlog_.front().descriptors.size();
         waiting_bytes_ -= backlog_.front().payload.size();
-        in_flight_ += backlog_.front().descriptors.size();
         ++taken_;
         backlog_.pop_front();
     }

@@ -62,6 +62,7 @@ private:
     static constexpr size_t kMaxWaitingDescriptors = 1024;
 
     bool all_taken() const;
+    Status send_now(const Mail& mail);  // send_mail() with the count of in_flight()
 
     Fd socket_;
     Fd pidfd_;
