@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "core/process/keep_errno.hpp"
+
 // Debian 12 has them; an older C library may not.
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -44,17 +46,6 @@ bool populate(const void* at, size_t n, int request) {
     const uintptr_t end = (reinterpret_cast<uintptr_t>(at) + n + page_bytes() - 1) & ~(page_bytes() - 1);
     return end - begin > page_bytes() && ::madvise(reinterpret_cast<void*>(begin), end - begin, request) == 0;
 }
-
-class KeepErrno {
-public:
-    KeepErrno() = default;
-    ~KeepErrno() { errno = saved_; }
-    KeepErrno(const KeepErrno&) = delete;
-    KeepErrno& operator=(const KeepErrno&) = delete;
-
-private:
-    const int saved_ = errno;
-};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/process/keep_errno.hpp"
 #include "core/shm/own_mapping.hpp"
 
 namespace viaduct {
@@ -20,14 +21,6 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kRanges = 64;               // of one call, besides the mark
 constexpr size_t kBytes = size_t{1} << 30;   // of one call: the kernel cuts off what is above 2 GiB
-
-class KeepErrno {
-public:
-    ~KeepErrno() { errno = saved_; }
-
-private:
-    const int saved_ = errno;
-};
 
 // Where the kernel maps nothing of its own accord, so that no other program has anything there. The old layout of
 // addresses (setarch -L) begins above it, at 0x2aaaaaaab000 on x86-64; what stacks without a limit leave is below it.

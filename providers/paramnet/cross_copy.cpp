@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/process/keep_errno.hpp"
+
 namespace viaduct::paramnet {
 
 namespace {
@@ -76,16 +78,6 @@ CrossResult move_bytes(long call, int pid, SegmentCursor& cursor, uint64_t addre
     }
     return CrossResult::ok;
 }
-
-// System calls of ours leave errno as the application had it.
-class KeepErrno {
-public:
-    KeepErrno() : saved_(errno) {}
-    ~KeepErrno() { errno = saved_; }
-
-private:
-    int saved_;
-};
 
 }  // namespace
 
