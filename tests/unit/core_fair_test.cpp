@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/fair/pending_connections.hpp"
+#include "core/fair/places.hpp"
 #include "core/fair/share.hpp"
 #include "core/fair/turns.hpp"
 
@@ -38,6 +39,28 @@ TEST(FairShare, ManyThatTakeAllTheyCanGetTheSame) {
     }
     for (const uint64_t have : his) EXPECT_NEAR(static_cast<double>(have), kAll / 4.0, 3);
     EXPECT_GT(left(kAll, used, 0), 100u) << "and a fourth finds some";
+}
+
+TEST(FairPlaces, TheOwnUserMayHaveAllAndAnotherOneItsShare) {
+    constexpr uid_t kOwn = 7, kOne = 8, kOther = 9;
+    Places places(12, kOwn);
+    size_t of_one = 0;
+    for (; places.has_room(kOne); ++of_one) places.change(kOne, 1);
+    EXPECT_EQ(of_one, 6u);
+    EXPECT_TRUE(places.has_room(kOther));
+    for (int i = 0; i < 6; ++i) {
+        EXPECT_TRUE(places.has_room(kOwn));
+        places.change(kOwn, 1);
+    }
+    EXPECT_FALSE(places.has_room(kOwn));
+    EXPECT_FALSE(places.has_room(kOther));
+    places.change(kOne, -4);
+    EXPECT_EQ(places.of(kOne), 2u);
+    EXPECT_EQ(places.used(), 8u);
+    EXPECT_TRUE(places.has_room(kOne));
+    places.change(kOne, -2);
+    places.change(kOne, 0);
+    EXPECT_EQ(places.of(kOne), 0u);
 }
 
 TEST(FairTurns, AUserWithManyItemsGetsNoMoreThanOneWithOne) {

@@ -41,9 +41,9 @@ bool is_checked_whole(std::span<const std::byte> header) {
 Server::Server(Options options, Fd listener)
     : options_(std::move(options)),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
-      acceptor_(std::move(listener), epoll_.get(), epoll_data_t{this}),
+      admission_(std::move(listener), epoll_.get(), epoll_data_t{this},
+                 {"acenicd", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::acenicd_greeting)}, closers_),
       memory_(kCardMemory),
-      pending_(kSilentOfOneUser, kSilentInAll),
       scratch_(wire::kMaxFrame) {
     idle_since_ = now_ns();
 }
@@ -331,7 +331,7 @@ void Server::sleep(int64_t now) {
             std::clamp<int64_t>((idle_since_ + options_.linger_ns - now) / 1000 + 1, 0, kLongestSleepUs));
     if (port_ != nullptr && port_->held_until() != INT64_MAX)  // frames that a fault plan holds back
         timeout = static_cast<int>(std::clamp<int64_t>((port_->held_until() - now) / 1000 + 1, 0, timeout));
-    if (acceptor_.rests()) timeout = std::min(timeout, static_cast<int>(fair::Acceptor::kRest / 1000));
+    if (admission_.rests()) timeout = std::min(timeout, static_cast<int>(fair::Acceptor::kRest / 1000));
     look_at_sockets(work ? 0 : timeout);
     for (const auto& s : sessions_)
         if (s->stage == Session::Stage::running) s->firmware.set_asleep(false, false);

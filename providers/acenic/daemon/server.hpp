@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/fair/acceptor.hpp"
-#include "core/fair/pending_connections.hpp"
+#include "core/daemon/admission.hpp"
+#include "core/fair/places.hpp"
 #include "core/shm/foreign_files.hpp"
 #include "core/shm/segment.hpp"
 #include "core/wait/crowd_score.hpp"
@@ -25,7 +25,7 @@
 
 namespace viaduct::acenic {
 
-class Server {
+class Server final : private daemon::Admission::Daemon {
 public:
     struct Options {
         std::string port;       // as configured
@@ -44,9 +44,8 @@ public:
 private:
     // ---- the control side (server_control.cpp)
     void look_at_sockets(int timeout_us);
-    void take_connections();
-    void make_room(uid_t user);
-    void evict(uint64_t number);
+    bool enter(daemon::Program&) override;
+    void evict(uint64_t number) override;
     void share_rounds();
     void take_messages(Session&);
     bool are_harmless(const Session&, std::vector<Fd>& files);
@@ -79,15 +78,14 @@ private:
 
     Options options_;
     Fd epoll_;
-    fair::Acceptor acceptor_;
+    Closers closers_;
+    daemon::Admission admission_;
     std::unique_ptr<Port> port_;
     std::string refusal_, cure_;
     Steering steering_;
     CardMemory memory_;  // outlives the sessions
     std::vector<std::unique_ptr<Session>> sessions_;
-    fair::PendingConnections pending_;  // sessions that do not run yet
-    Closers closers_;
-    uint64_t last_number_ = 0;
+    fair::Places hosts_{kHosts};
     std::array<Session*, kPlaces + 1> by_slot_{};
     std::vector<std::byte> scratch_;
     int64_t idle_since_ = 0, sockets_at_ = 0, next_version_report_ = 0;

@@ -12,9 +12,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
-#include "core/fair/share.hpp"
 #include "core/log/log.hpp"
-#include "core/process/peer_process.hpp"
 #include "providers/acenic/daemon/server.hpp"
 
 namespace viaduct::acenic {
@@ -65,13 +63,12 @@ void Server::look_at_sockets(int timeout_us) {
             take_messages(*static_cast<Session*>(subject));
         }
     }
-    if (callers) take_connections();  // sessions may end by that, so it comes after the events of sessions
+    if (callers) admission_.accept(*this);  // sessions may end by that, so it comes after the events of sessions
     for (const auto& s : sessions_)
-        if (s->stage != Session::Stage::running && sockets_at_ - s->since > limit_ns(TimeLimit::acenicd_greeting))
-            s->over = true;
+        if (s->stage != Session::Stage::running && admission_.is_late(*s, sockets_at_)) s->over = true;
     close_over();
     if (closers_.busy()) closers_.look(sockets_at_);
-    acceptor_.look(sockets_at_);
+    admission_.look(sockets_at_);
 }
 
 // Whether the files can be closed without waiting: a file that is no memory file may take long, and no application
@@ -80,11 +77,6 @@ bool Server::are_harmless(const Session& s, std::vector<Fd>& files) {
     if (std::all_of(files.begin(), files.end(), is_memory_or_event)) return true;
     closers_.close(s.user, std::move(files));
     return false;
-}
-
-// Closes sessions that do not run, the oldest first, until the user may have one more. Their messages are read first.
-void Server::make_room(uid_t user) {
-    while (const uint64_t oldest = pending_.to_evict_for(user)) evict(oldest);
 }
 
 void Server::evict(uint64_t number) {
@@ -105,46 +97,15 @@ void Server::share_rounds() {
             s->sends = running.size() == 1 ? kSendsPerRound : std::max(kSendsPerRound / running[s->user], kFewestSends);
 }
 
-void Server::take_connections() {
-    for (int i = 0; i < 16; ++i) {
-        const int64_t now = now_ns();
-        Fd fd;
-        uint64_t oldest = 0;
-        const fair::Acceptor::Next next = acceptor_.next(pending_, now, &fd, &oldest);
-        if (next == fair::Acceptor::Next::none) return;
-        if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now))
-            VIADUCT_LOG(error, "acenicd",
-                        "no descriptors left: silent programs make room, others are turned away (see ulimit -n)");
-        if (next == fair::Acceptor::Next::evict) {
-            evict(oldest);
-            continue;
-        }
-        ucred peer{};
-        socklen_t n = sizeof peer;
-        const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0;
-        // Root's engine serves all users, another user's only that user.
-        const bool foreign = known && peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0;
-        if (!known || foreign || next == fair::Acceptor::Next::turn_away) {
-            closers_.close_socket(known ? peer.uid : static_cast<uid_t>(-1), std::move(fd));
-            continue;
-        }
-        make_room(peer.uid);
-        auto s = std::make_unique<Session>(memory_);
-        s->socket = std::move(fd);
-        s->user = peer.uid;
-        s->pid = peer.pid;
-        s->since = now;
-        bool ended = false;
-        s->process = peer_process(s->socket.get(), peer.pid, &ended);
-        if (ended || !add_to(epoll_.get(), s->socket.get(), s.get())) {
-            closers_.close_socket(peer.uid, std::move(s->socket));
-            continue;
-        }
-        s->number = ++last_number_;
-        pending_.add(peer.uid, s->number);
-        if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
-        sessions_.push_back(std::move(s));
+bool Server::enter(daemon::Program& p) {
+    auto s = std::make_unique<Session>(std::move(p), memory_);
+    if (!add_to(epoll_.get(), s->socket.get(), s.get())) {
+        p = std::move(*s);
+        return false;
     }
+    if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
+    sessions_.push_back(std::move(s));
+    return true;
 }
 
 void Server::take_messages(Session& s) {
@@ -186,13 +147,10 @@ void Server::set_faults(Session& s, uint32_t link, const FaultPlan& plan) {
 
 // Another user may have as many places as stay free beside its own.
 uint32_t Server::admit(uid_t user, uint32_t* links) {
-    const auto has_place = [](const auto& s) { return s->slot != kNoSlot; };
-    const auto used = std::count_if(sessions_.begin(), sessions_.end(), has_place);
-    const auto his = std::count_if(sessions_.begin(), sessions_.end(),
-                                   [&](const auto& s) { return has_place(s) && s->user == user; });
-    const bool may =
-        user == ::geteuid() || fair::left(kHosts, static_cast<uint64_t>(used), static_cast<uint64_t>(his)) != 0;
-    return may ? steering_.admit(links) : kNoSlot;
+    if (user != ::geteuid() && !hosts_.has_room(user)) return kNoSlot;
+    const uint32_t slot = steering_.admit(links);
+    if (slot != kNoSlot) hosts_.change(user, 1);
+    return slot;
 }
 
 void Server::on_hello(Session& s) {
@@ -252,7 +210,7 @@ void Server::on_attach(Session& s) {
         put_text(answer.why, std::string(why));
     } else {
         s.stage = Session::Stage::running;
-        pending_.remove(s.user, s.number);
+        admission_.settle(s);
         share_rounds();
         steering_.join(s.slot);
         VIADUCT_LOG(info, "acenicd", "process %d of user %u is host %u", s.pid, s.user, s.slot);
@@ -278,13 +236,14 @@ void Server::close_over() {
                 for (const uint32_t link : s.faulty) port_->set_faults(link, FaultPlan());
             }
             by_slot_[s.slot] = nullptr;
+            hosts_.change(s.user, -1);
             end_connections(s.slot);
         }
         // Out of the epoll set before they are closed: others may hold the same descriptions.
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
         if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
         closers_.close_socket(s.user, std::move(s.socket));
-        pending_.remove(s.user, s.number);
+        admission_.settle(s);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         share_rounds();
         idle_since_ = now_ns();

@@ -2,31 +2,25 @@
 // One application at the engine process: its socket, its life, its segment with the rings.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "core/daemon/admission.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/acenic/daemon/receive_fifo.hpp"
 #include "providers/acenic/tigon/firmware.hpp"
 
 namespace viaduct::acenic {
 
-struct Session {
+struct Session : daemon::Program {
     enum class Stage { greeting, attaching, running };
 
-    explicit Session(CardMemory& memory) : fifo(memory) {}
+    Session(daemon::Program&& p, CardMemory& memory) : Program(std::move(p)), fifo(memory) {}
 
     Stage stage = Stage::greeting;
-    uint64_t number = 0;  // counts the connections
     uint32_t slot = 0;
-    Fd socket;
-    Fd process;   // pidfd: a forked child may hold the socket open; invalid where pids cannot be seen
     Fd liveness_pipe;  // our end of the pipe whose closing tells the application that the engine has ended
-    uid_t user = 0;
-    pid_t pid = 0;
-    int64_t since = 0;
     Segment segment;
     tigon::Firmware firmware;      // when running
     ReceiveFifo fifo;              // in front of it

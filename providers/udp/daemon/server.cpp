@@ -13,9 +13,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
-#include "core/fair/share.hpp"
 #include "core/log/log.hpp"
-#include "core/process/peer_process.hpp"
 #include "providers/packet/message.hpp"
 #include "providers/udp/address.hpp"
 #include "providers/wire/bytes.hpp"
@@ -39,7 +37,6 @@ constexpr int kEventsPerLook = 1024;
 constexpr int64_t kServed = 1'000'000;  // then new connections and requests are looked for
 constexpr int kMessagesPerTurn = 4;     // of one session, then others have theirs
 constexpr int kFramesPerLook = 64;
-constexpr int kConnectionsPerLook = 16;
 constexpr int kPortBuffer = 4 << 20;
 
 bool add_to(int epoll, int fd, void* subject) {
@@ -62,10 +59,11 @@ size_t sessions_by_descriptors() {
 RequestServer::RequestServer(Options options, Fd listener)
     : options_(options),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
-      acceptor_(std::move(listener), epoll_.get(), epoll_data_t{this}),
-      pending_(kSilentOfOneUser, kSilentInAll),
+      admission_(std::move(listener), epoll_.get(), epoll_data_t{this},
+                 {"udpd", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::udpd_greeting)}, closers_),
       dead_ports_(options.address, epoll_.get(), &dead_ports_),
-      most_sessions_(sessions_by_descriptors()),
+      greeted_(sessions_by_descriptors()),
+      filters_(kMostFilters),
       receive_buffer_(1 << 16),
       forward_buffer_(1 << 16) {
     idle_since_ = now_ns();
@@ -105,7 +103,7 @@ void RequestServer::run() {
             const int64_t left = idle_since_ + options_.linger_ns - now_ns();
             timeout = static_cast<int>(std::clamp<int64_t>(left / 1'000'000 + 1, 0, kLongestSleepMs));
         }
-        if (acceptor_.rests()) timeout = std::min(timeout, kRestMs);
+        if (admission_.rests()) timeout = std::min(timeout, kRestMs);
         if (dead_ports_.is_trying()) timeout = std::min(timeout, DeadPorts::kTryEveryMs);
         look(timeout);
         if (!sessions_.empty() || options_.linger_ns < 0 || now_ns() - idle_since_ < options_.linger_ns) continue;
@@ -132,13 +130,13 @@ void RequestServer::look(int timeout_ms) {
         }
     }
     serve_in_turns();
-    if (callers) take_connections();
+    if (callers) admission_.accept(*this);
     const int64_t now = now_ns();
     for (const auto& s : sessions_)
-        if (!s->greeted && now - s->since > limit_ns(TimeLimit::udpd_greeting)) s->over = true;
+        if (!s->greeted && admission_.is_late(*s, now)) s->over = true;
     close_over();
     if (closers_.busy()) closers_.look(now);
-    acceptor_.look(now);
+    admission_.look(now);
     dead ? dead_ports_.take_frames(now) : dead_ports_.look(now);
     if (frames) take_frames();
 }
@@ -157,12 +155,6 @@ void RequestServer::serve_in_turns() {
     }
 }
 
-// Closes connections that have said nothing, the oldest first, until the user may have one more. What they have said by
-// now is read first.
-void RequestServer::make_room(uid_t user) {
-    while (const uint64_t oldest = pending_.to_evict_for(user)) evict(oldest);
-}
-
 void RequestServer::evict(uint64_t number) {
     Session& s = *session_numbered(number);
     take_messages(s);
@@ -170,62 +162,15 @@ void RequestServer::evict(uint64_t number) {
     close_over();
 }
 
-// Another user may have as many as stay free beside his own.
-bool RequestServer::may_have_session(uid_t user) const {
-    const auto count = [&](auto counts) {
-        return static_cast<uint64_t>(std::count_if(sessions_.begin(), sessions_.end(), counts));
-    };
-    const uint64_t used = count([](const auto& s) { return s->greeted; });
-    if (user == ::geteuid()) return used < most_sessions_;
-    return fair::left(most_sessions_, used, count([&](const auto& s) { return s->greeted && s->user == user; })) != 0;
-}
-
-bool RequestServer::may_have_filter(uid_t user) const {
-    if (user == ::geteuid()) return requests_.count_places() < kMostFilters;
-    const auto his = filters_of_.find(user);
-    return fair::left(kMostFilters, requests_.count_places(), his == filters_of_.end() ? 0 : his->second) != 0;
-}
-
-// Sessions may end by it.
-void RequestServer::take_connections() {
-    for (int i = 0; i < kConnectionsPerLook; ++i) {
-        const int64_t now = now_ns();
-        Fd fd;
-        uint64_t oldest = 0;
-        const fair::Acceptor::Next next = acceptor_.next(pending_, now, &fd, &oldest);
-        if (next == fair::Acceptor::Next::none) return;
-        if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now))
-            VIADUCT_LOG(error, "udpd",
-                        "no descriptors left: silent programs make room, others are turned away (see ulimit -n)");
-        if (next == fair::Acceptor::Next::evict) {
-            evict(oldest);
-            continue;
-        }
-        ucred peer{};
-        socklen_t bytes = sizeof peer;
-        const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
-        // Root's serves all users, another user's only that user.
-        const bool foreign = known && peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0;
-        if (!known || foreign || next == fair::Acceptor::Next::turn_away) {
-            closers_.close_socket(known ? peer.uid : static_cast<uid_t>(-1), std::move(fd));
-            continue;
-        }
-        make_room(peer.uid);
-        auto s = std::make_unique<Session>();
-        s->socket = std::move(fd);
-        s->user = peer.uid;
-        s->since = now;
-        bool ended = false;
-        s->process = peer_process(s->socket.get(), peer.pid, &ended);
-        if (ended || !add_to(epoll_.get(), s->socket.get(), s.get())) {
-            closers_.close_socket(peer.uid, std::move(s->socket));
-            continue;
-        }
-        s->number = ++last_number_;
-        pending_.add(peer.uid, s->number);
-        if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
-        sessions_.push_back(std::move(s));
+bool RequestServer::enter(daemon::Program& p) {
+    auto s = std::make_unique<Session>(std::move(p));
+    if (!add_to(epoll_.get(), s->socket.get(), s.get())) {
+        p = std::move(*s);
+        return false;
     }
+    if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
+    sessions_.push_back(std::move(s));
+    return true;
 }
 
 // ---- what programs say
@@ -283,7 +228,7 @@ void RequestServer::on_hello(Session& s) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, refusal_);
         packet::put_text(w.cure, cure_);
-    } else if (!may_have_session(s.user)) {
+    } else if (!greeted_.has_room(s.user)) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, "viaduct-udpd has no place for another program");
         packet::put_text(w.cure,
@@ -291,7 +236,8 @@ void RequestServer::on_hello(Session& s) {
                          "daemon's may have as many as there are places free");
     } else {
         s.greeted = true;
-        pending_.remove(s.user, s.number);
+        admission_.settle(s);
+        greeted_.change(s.user, 1);
         s.slot = ++last_slot_;
         s.token = hello.token;
         s.data = hello.data;
@@ -301,7 +247,7 @@ void RequestServer::on_hello(Session& s) {
 
 void RequestServer::on_filter(Session& s, const FilterMessage& message) {
     const size_t before = requests_.count_places_of(s.slot);
-    const bool adds = message.what == FilterMessage::add && may_have_filter(s.user);
+    const bool adds = message.what == FilterMessage::add && filters_.has_room(s.user);
     packet::Held held;
     if (message.what != FilterMessage::add)
         requests_.remove(s.slot, message.number, message.what == FilterMessage::remove_matches);
@@ -319,9 +265,7 @@ void RequestServer::on_filter(Session& s, const FilterMessage& message) {
 
 // The filters of its user, after those of this session have changed.
 void RequestServer::update_filter_count(const Session& s, size_t before) {
-    const auto his = filters_of_.try_emplace(s.user, 0).first;
-    his->second += requests_.count_places_of(s.slot) - before;
-    if (his->second == 0) filters_of_.erase(his);
+    filters_.change(s.user, static_cast<ptrdiff_t>(requests_.count_places_of(s.slot) - before));
 }
 
 void RequestServer::close_over() {
@@ -335,13 +279,14 @@ void RequestServer::close_over() {
             const size_t before = requests_.count_places_of(s.slot);
             requests_.drop(s.slot);
             update_filter_count(s, before);
+            greeted_.change(s.user, -1);
             dead_ports_.add(s.user, s.data, now_ns());
         }
         // Out of the epoll set before they are closed: others may hold the same descriptions.
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
         if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
         closers_.close_socket(s.user, std::move(s.socket));
-        pending_.remove(s.user, s.number);
+        admission_.settle(s);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         idle_since_ = now_ns();
     }

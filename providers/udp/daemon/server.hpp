@@ -10,13 +10,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/fair/acceptor.hpp"
-#include "core/fair/pending_connections.hpp"
+#include "core/daemon/admission.hpp"
+#include "core/fair/places.hpp"
 #include "core/fair/turns.hpp"
 #include "core/shm/foreign_files.hpp"
 #include "core/shm/segment.hpp"
@@ -28,7 +28,7 @@
 
 namespace viaduct::udp {
 
-class RequestServer {
+class RequestServer final : private daemon::Admission::Daemon {
 public:
     struct Options {
         NicAddress address;
@@ -44,24 +44,19 @@ public:
     void stop() { stop_ = 1; }
 
 private:
-    struct Session {
-        Fd socket, process;
-        uint64_t number = 0;  // counts the connections
-        uid_t user = 0;
+    struct Session : daemon::Program {
+        explicit Session(daemon::Program&& p) : Program(std::move(p)) {}
+
         uint32_t slot = 0;
         bool greeted = false, over = false;
-        int64_t since = 0;
         uint64_t token = 0;
         NicAddress data;
     };
 
     void look(int timeout_ms);
     void serve_in_turns();
-    void take_connections();
-    void make_room(uid_t user);
-    void evict(uint64_t number);
-    bool may_have_session(uid_t user) const;
-    bool may_have_filter(uid_t user) const;
+    bool enter(daemon::Program&) override;
+    void evict(uint64_t number) override;
     void take_messages(Session&);
     bool sends_files(Session&);
     void on_hello(Session&);
@@ -78,17 +73,15 @@ private:
 
     Options options_;
     Fd epoll_, port_;
-    fair::Acceptor acceptor_;
+    Closers closers_;
+    daemon::Admission admission_;
     std::string refusal_, cure_;
     packet::Requests requests_{true};
     std::vector<std::unique_ptr<Session>> sessions_;
-    fair::Turns turns_;                 // of sessions that have said something, by number
-    fair::PendingConnections pending_;  // sessions without a first message
-    Closers closers_;
+    fair::Turns turns_;  // of sessions that have said something, by number
     DeadPorts dead_ports_;
-    std::map<uid_t, size_t> filters_of_;  // users without any are not kept
-    size_t most_sessions_;                // that have had their welcome
-    uint64_t last_number_ = 0;
+    fair::Places greeted_;  // sessions that have had their welcome
+    fair::Places filters_;
     uint32_t last_slot_ = 0;
     std::vector<std::byte> receive_buffer_, forward_buffer_;
     int64_t idle_since_ = 0;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "core/daemon/admission.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "core/process/peer_process.hpp"
+
+namespace viaduct::daemon {
+
+namespace {
+
+constexpr int kPerLook = 16;  // programs that are admitted before the others have their turn
+constexpr auto kNoUser = static_cast<uid_t>(-1);
+
+bool serves(uid_t user) { return ::geteuid() == 0 || user == 0 || user == ::geteuid(); }
+
+}  // namespace
+
+Admission::Admission(Fd listener, int epoll, epoll_data_t data, const Rules& rules, Closers& closers)
+    : rules_(rules),
+      closers_(closers),
+      acceptor_(std::move(listener), epoll, data),
+      silent_(rules.silent_of_one_user, rules.silent_in_all) {}
+
+void Admission::accept(Daemon& daemon) {
+    for (int i = 0; i < kPerLook && accept_one(daemon, now_ns()); ++i) {
+    }
+}
+
+// False: no program waits, or none can be accepted now.
+bool Admission::accept_one(Daemon& daemon, int64_t now) {
+    Program p;
+    uint64_t oldest = 0;
+    const fair::Acceptor::Next next = acceptor_.next(silent_, now, &p.socket, &oldest);
+    if (next == fair::Acceptor::Next::none) return false;
+    if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now))
+        VIADUCT_LOG(error, rules_.component,
+                    "no descriptors left: silent programs make room, others are turned away (see ulimit -n)");
+    if (next == fair::Acceptor::Next::evict) {
+        daemon.evict(oldest);
+        return true;
+    }
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    const bool known = ::getsockopt(p.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    p.user = known ? peer.uid : kNoUser;
+    p.pid = peer.pid;
+    if (!known || !serves(p.user) || next == fair::Acceptor::Next::turn_away) {
+        closers_.close_socket(p.user, std::move(p.socket));
+        return true;
+    }
+    while (const uint64_t silent = silent_.to_evict_for(p.user)) daemon.evict(silent);
+    p.since = now;
+    p.number = ++last_number_;
+    bool ended = false;
+    p.process = peer_process(p.socket.get(), p.pid, &ended);
+    silent_.add(p.user, p.number);
+    if (ended || !daemon.enter(p)) {
+        settle(p);
+        closers_.close_socket(p.user, std::move(p.socket));
+    }
+    return true;
+}
+
+void Admission::settle(const Program& p) { silent_.remove(p.user, p.number); }
+
+}  // namespace viaduct::daemon

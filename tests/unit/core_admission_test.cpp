@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How a daemon admits programs: who is let in, which silent program makes room, and how long one may be silent.
+#include "core/daemon/admission.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace viaduct::daemon {
+namespace {
+
+constexpr size_t kOfOneUser = 3;
+constexpr int64_t kSilent = 1000;
+
+class AdmissionTest : public testing::Test, protected Admission::Daemon {
+protected:
+    AdmissionTest()
+        : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+          admission_(listening(), epoll_.get(), epoll_data_t{this}, {"test", kOfOneUser, 8, kSilent}, closers_) {}
+
+    bool enter(Program& p) override {
+        if (full_) return false;
+        inside_.push_back(std::move(p));
+        return true;
+    }
+    void evict(uint64_t number) override {
+        evicted_.push_back(number);
+        const auto p =
+            std::find_if(inside_.begin(), inside_.end(), [&](const Program& one) { return one.number == number; });
+        ASSERT_NE(p, inside_.end());
+        admission_.settle(*p);
+        if (!speaks_) inside_.erase(p);
+    }
+
+    Fd listening() {
+        Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        sockaddr_un any{};
+        any.sun_family = AF_UNIX;
+        EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any.sun_family), 0);  // a name of its own
+        length_ = sizeof name_;
+        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name_), &length_);
+        EXPECT_EQ(::listen(fd.get(), 64), 0);
+        return fd;
+    }
+    Fd client() const {
+        Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+        EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name_), length_), 0);
+        return fd;
+    }
+    static bool is_closed(const Fd& client) {
+        pollfd p{client.get(), POLLIN, 0};
+        return ::poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
+    }
+
+    sockaddr_un name_{};
+    socklen_t length_ = 0;
+    const Fd epoll_;
+    Closers closers_;
+    Admission admission_;
+    bool full_ = false, speaks_ = false;
+    std::vector<Program> inside_;
+    std::vector<uint64_t> evicted_;
+};
+
+TEST_F(AdmissionTest, AProgramComesInWithItsUserAndItsProcess) {
+    const Fd one = client(), two = client();
+    admission_.accept(*this);
+    ASSERT_EQ(inside_.size(), 2u);
+    EXPECT_EQ(inside_[0].user, ::geteuid());
+    EXPECT_EQ(inside_[0].pid, ::getpid());
+    EXPECT_GT(inside_[0].since, 0);
+    EXPECT_LT(inside_[0].number, inside_[1].number);
+    EXPECT_FALSE(is_closed(one));
+}
+
+TEST_F(AdmissionTest, TheOldestSilentProgramMakesRoom) {
+    std::vector<Fd> clients;
+    for (size_t i = 0; i < kOfOneUser + 2; ++i) clients.push_back(client());
+    admission_.accept(*this);
+    EXPECT_EQ(evicted_, (std::vector<uint64_t>{1, 2}));
+    EXPECT_TRUE(is_closed(clients[0]));
+    EXPECT_FALSE(is_closed(clients[2]));
+    EXPECT_EQ(inside_.size(), kOfOneUser);
+}
+
+TEST_F(AdmissionTest, AProgramThatHasSpokenMakesNoRoom) {
+    std::vector<Fd> clients;
+    for (size_t i = 0; i < kOfOneUser; ++i) clients.push_back(client());
+    admission_.accept(*this);
+    admission_.settle(inside_[0]);
+    admission_.settle(inside_[0]);
+    clients.push_back(client());
+    admission_.accept(*this);
+    EXPECT_TRUE(evicted_.empty());
+    // One that is found to have spoken when it would have to go stays.
+    speaks_ = true;
+    clients.push_back(client());
+    admission_.accept(*this);
+    EXPECT_EQ(evicted_, (std::vector<uint64_t>{2}));
+    EXPECT_FALSE(is_closed(clients[1]));
+    EXPECT_EQ(inside_.size(), kOfOneUser + 2);
+}
+
+TEST_F(AdmissionTest, AProgramThatIsNotTakenIsClosedAndLeavesNothing) {
+    full_ = true;
+    for (size_t i = 0; i < 3 * kOfOneUser; ++i) {
+        const Fd one = client();
+        admission_.accept(*this);
+        EXPECT_TRUE(is_closed(one));
+    }
+    EXPECT_TRUE(evicted_.empty());
+}
+
+TEST_F(AdmissionTest, AProgramMayBeSilentUntilItsDeadline) {
+    const Fd one = client();
+    admission_.accept(*this);
+    ASSERT_EQ(inside_.size(), 1u);
+    EXPECT_FALSE(admission_.is_late(inside_[0], inside_[0].since + kSilent));
+    EXPECT_TRUE(admission_.is_late(inside_[0], inside_[0].since + kSilent + 1));
+}
+
+}  // namespace
+}  // namespace viaduct::daemon
