@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a daemon admits programs: who is let in, which silent program makes room, and how long one may be silent.
+// How a daemon admits programs: whom it serves, which silent program makes room, and how long one may be silent; and
+// when a daemon without programs ends.
 #include "core/daemon/admission.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <vector>
+
+#include "core/daemon/idle_end.hpp"
 
 namespace viaduct::daemon {
 namespace {
@@ -123,6 +126,27 @@ TEST_F(AdmissionTest, AProgramMayBeSilentUntilItsDeadline) {
     ASSERT_EQ(inside_.size(), 1u);
     EXPECT_FALSE(admission_.is_late(inside_[0], inside_[0].since + kSilent));
     EXPECT_TRUE(admission_.is_late(inside_[0], inside_[0].since + kSilent + 1));
+}
+
+TEST(IdleEndTest, ADaemonEndsALingerAfterItsLastProgram) {
+    constexpr int64_t kLinger = 100;
+    IdleEnd end(kLinger, 1000);
+    EXPECT_EQ(end.left(1000), kLinger);
+    EXPECT_FALSE(end.is_due(1099));
+    EXPECT_TRUE(end.is_due(1100));
+    end.note_use(2000);
+    EXPECT_FALSE(end.is_due(2099));
+    EXPECT_EQ(end.left(2099), 1);
+    EXPECT_EQ(end.left(9000), 0);
+    EXPECT_TRUE(end.is_due(9000));
+}
+
+TEST(IdleEndTest, ADaemonThatStaysEndsOnceItRefuses) {
+    IdleEnd end(-1, 1000);
+    EXPECT_FALSE(end.is_due(INT64_MAX));
+    EXPECT_EQ(end.left(1000), INT64_MAX);
+    end.set_linger(10);
+    EXPECT_TRUE(end.is_due(1010));
 }
 
 }  // namespace

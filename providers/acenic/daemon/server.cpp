@@ -44,14 +44,13 @@ Server::Server(Options options, Fd listener)
       admission_(std::move(listener), epoll_.get(), epoll_data_t{this},
                  {"acenicd", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::acenicd_greeting)}, closers_),
       memory_(kCardMemory),
-      scratch_(wire::kMaxFrame) {
-    idle_since_ = now_ns();
-}
+      scratch_(wire::kMaxFrame),
+      idle_end_(options_.linger_ns, now_ns()) {}
 
 void Server::refuse(const std::string& why, const std::string& cure) {
     refusal_ = why;
     cure_ = cure;
-    options_.linger_ns = kRefuseFor;  // the next request may succeed
+    idle_end_.set_linger(kRefuseFor);  // the next request may succeed
 }
 
 void Server::use(std::unique_ptr<Port> port) {
@@ -326,9 +325,7 @@ void Server::sleep(int64_t now) {
     }
     int timeout = kLongestSleepUs;
     if (port_ != nullptr && port_->wait_fd() < 0 && !sessions_.empty()) timeout = kLookAgainUs;
-    if (sessions_.empty() && options_.linger_ns >= 0)
-        timeout = static_cast<int>(
-            std::clamp<int64_t>((idle_since_ + options_.linger_ns - now) / 1000 + 1, 0, kLongestSleepUs));
+    if (sessions_.empty()) timeout = static_cast<int>(std::min<int64_t>(idle_end_.left(now) / 1000 + 1, timeout));
     if (port_ != nullptr && port_->held_until() != INT64_MAX)  // frames that a fault plan holds back
         timeout = static_cast<int>(std::clamp<int64_t>((port_->held_until() - now) / 1000 + 1, 0, timeout));
     if (admission_.rests()) timeout = std::min(timeout, static_cast<int>(fair::Acceptor::kRest / 1000));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/daemon/admission.hpp"
+#include "core/daemon/idle_end.hpp"
 #include "core/fair/places.hpp"
 #include "core/shm/foreign_files.hpp"
 #include "core/shm/segment.hpp"
@@ -88,7 +89,8 @@ private:
     fair::Places hosts_{kHosts};
     std::array<Session*, kPlaces + 1> by_slot_{};
     std::vector<std::byte> scratch_;
-    int64_t idle_since_ = 0, sockets_at_ = 0, next_version_report_ = 0;
+    daemon::IdleEnd idle_end_;
+    int64_t sockets_at_ = 0, next_version_report_ = 0;
     wire::AnswerRate answers_{wire::Tuning{}.answers_per_second, wire::Tuning{}.answers_at_once};
     uint32_t next_first_ = 0;  // whose frames are sent first
     volatile int stop_ = 0;

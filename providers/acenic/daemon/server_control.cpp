@@ -246,12 +246,12 @@ void Server::close_over() {
         admission_.settle(s);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         share_rounds();
-        idle_since_ = now_ns();
+        idle_end_.note_use(now_ns());
     }
 }
 
 bool Server::may_leave(int64_t now) {
-    if (!sessions_.empty() || options_.linger_ns < 0 || now - idle_since_ < options_.linger_ns) return false;
+    if (!sessions_.empty() || !idle_end_.is_due(now)) return false;
     look_at_sockets(0);  // an application may have connected just now
     if (!sessions_.empty()) return false;
     log_counters();

@@ -65,9 +65,8 @@ RequestServer::RequestServer(Options options, Fd listener)
       greeted_(sessions_by_descriptors()),
       filters_(kMostFilters),
       receive_buffer_(1 << 16),
-      forward_buffer_(1 << 16) {
-    idle_since_ = now_ns();
-}
+      forward_buffer_(1 << 16),
+      idle_end_(options.linger_ns, now_ns()) {}
 
 bool RequestServer::open_port(std::string* why, std::string* cure) {
     const std::string name = text_of(options_.address);
@@ -93,20 +92,18 @@ bool RequestServer::open_port(std::string* why, std::string* cure) {
 void RequestServer::refuse(const std::string& why, const std::string& cure) {
     refusal_ = why;
     cure_ = cure;
-    options_.linger_ns = kRefuseFor;  // the next request may succeed
+    idle_end_.set_linger(kRefuseFor);  // the next request may succeed
 }
 
 void RequestServer::run() {
     while (stop_ == 0) {
         int timeout = kLongestSleepMs;
-        if (sessions_.empty() && options_.linger_ns >= 0) {
-            const int64_t left = idle_since_ + options_.linger_ns - now_ns();
-            timeout = static_cast<int>(std::clamp<int64_t>(left / 1'000'000 + 1, 0, kLongestSleepMs));
-        }
+        if (sessions_.empty())
+            timeout = static_cast<int>(std::min<int64_t>(idle_end_.left(now_ns()) / 1'000'000 + 1, kLongestSleepMs));
         if (admission_.rests()) timeout = std::min(timeout, kRestMs);
         if (dead_ports_.is_trying()) timeout = std::min(timeout, DeadPorts::kTryEveryMs);
         look(timeout);
-        if (!sessions_.empty() || options_.linger_ns < 0 || now_ns() - idle_since_ < options_.linger_ns) continue;
+        if (!sessions_.empty() || !idle_end_.is_due(now_ns())) continue;
         look(0);  // a program may have connected just now
         if (sessions_.empty()) return;
     }
@@ -288,7 +285,7 @@ void RequestServer::close_over() {
         closers_.close_socket(s.user, std::move(s.socket));
         admission_.settle(s);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
-        idle_since_ = now_ns();
+        idle_end_.note_use(now_ns());
     }
 }
 

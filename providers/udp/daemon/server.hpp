@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/daemon/admission.hpp"
+#include "core/daemon/idle_end.hpp"
 #include "core/fair/places.hpp"
 #include "core/fair/turns.hpp"
 #include "core/shm/foreign_files.hpp"
@@ -84,7 +85,7 @@ private:
     fair::Places filters_;
     uint32_t last_slot_ = 0;
     std::vector<std::byte> receive_buffer_, forward_buffer_;
-    int64_t idle_since_ = 0;
+    daemon::IdleEnd idle_end_;
     wire::AnswerRate answers_{wire::Tuning{}.answers_per_second, wire::Tuning{}.answers_at_once};
     volatile int stop_ = 0;
 };
