@@ -18,6 +18,8 @@ static_assert(unstretched_ns(TimeLimit::packet_no_waiter) < unstretched_ns(TimeL
 constexpr size_t kMostMatches = 8192;
 constexpr size_t kMostWaiting = 64;
 
+bool may_meet(Requester requester, uid_t waiter) { return !requester || *requester == waiter || waiter == 0; }
+
 }  // namespace
 
 // Of a client-server filter only the local end counts, of a peer's both: many peers may wait at one discriminator.
@@ -38,25 +40,26 @@ void Requests::add(uint32_t slot, const RequestFilter& filter, int64_t now, Held
     held->frame.clear();
     remove(slot, filter.index, false);
     const std::string key = key_of(filter.peer, filter.local, filter.remote);
-    filter_places_[slot][filter.index] = {key, next_serial_};
+    filter_places_[slot][filter.index] = {key, filter.user, next_serial_};
     ++place_count_;
-    filters_[key].emplace(next_serial_, Listener{slot, filter, next_serial_, false, 0});
+    filters_[key][filter.user].emplace(next_serial_, Listener{slot, filter, next_serial_, false, 0});
     ++next_serial_;
     const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) {
-        return w.key == key && now - w.since <= limit_ns(TimeLimit::packet_no_waiter);
+        return w.key == key && may_meet(w.requester, filter.user) &&
+               now - w.since <= limit_ns(TimeLimit::packet_no_waiter);
     });
     if (found == waiting_.end()) return;
     *held = std::move(found->request);
     waiting_.erase(found);
 }
 
-void Requests::hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame, const NicAddress& from,
-                    int64_t now) {
+void Requests::hold(const std::string& key, Requester requester, uint64_t nonce, std::span<const std::byte> frame,
+                    const NicAddress& from, int64_t now) {
     for (const Waiting& w : waiting_)
         if (w.nonce == nonce && w.request.from == from) return;  // a copy
     std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > limit_ns(TimeLimit::packet_request); });
     if (waiting_.size() == kMostWaiting) waiting_.pop_front();
-    waiting_.push_back({key, nonce, now, {{frame.begin(), frame.end()}, from}});
+    waiting_.push_back({key, requester, nonce, now, {{frame.begin(), frame.end()}, from}});
 }
 
 void Requests::remove(uint32_t slot, uint32_t index, bool release_matches) {
@@ -65,22 +68,26 @@ void Requests::remove(uint32_t slot, uint32_t index, bool release_matches) {
     const auto place = of_slot->second.find(index);
     if (place == of_slot->second.end()) return;
     const uint64_t serial = place->second.serial;
-    take_out(place->second.key, serial);
+    take_out(place->second);
     of_slot->second.erase(place);
     --place_count_;
     if (release_matches) std::erase_if(matches_, [&](const auto& m) { return m.second.serial == serial; });
 }
 
-void Requests::take_out(const std::string& key, uint64_t serial) {
-    const auto listeners = filters_.find(key);
-    if (listeners == filters_.end()) return;
-    listeners->second.erase(serial);
-    if (listeners->second.empty()) filters_.erase(listeners);
+void Requests::take_out(const FilterPlace& place) {
+    const auto users = filters_.find(place.key);
+    if (users == filters_.end()) return;
+    const auto listeners = users->second.find(place.user);
+    if (listeners == users->second.end()) return;
+    listeners->second.erase(place.serial);
+    if (listeners->second.empty()) users->second.erase(listeners);
+    if (users->second.empty()) filters_.erase(users);
 }
 
 size_t Requests::count_filters() const {
     size_t n = 0;
-    for (const auto& [key, listeners] : filters_) n += listeners.size();
+    for (const auto& [key, users] : filters_)
+        for (const auto& [user, listeners] : users) n += listeners.size();
     return n;
 }
 
@@ -91,23 +98,42 @@ size_t Requests::count_places_of(uint32_t slot) const {
 
 // ---- requests
 
-Requests::Listener* Requests::find(const wire::Connect& c, bool peer, const NicAddress& from, uint32_t source) {
-    const auto listeners = filters_.find(key_of(peer, c.remote, c.local));
-    if (listeners == filters_.end()) return nullptr;
-    if (!peer) return &listeners->second.begin()->second;
+// The oldest one of the requester's user, else of all that may meet the requester.
+Requests::Listener* Requests::oldest(ListenersOfUsers& users, Requester requester) {
+    if (const auto own = requester ? users.find(*requester) : users.end(); own != users.end())
+        return &own->second.begin()->second;
+    Listener* found = nullptr;
+    for (auto& [user, listeners] : users) {
+        Listener& l = listeners.begin()->second;
+        if (may_meet(requester, user) && (found == nullptr || l.serial < found->serial)) found = &l;
+    }
+    return found;
+}
+
+Requests::Listener* Requests::find(const wire::Connect& c, bool peer, const NicAddress& from, uint32_t source,
+                                   Requester requester) {
+    const auto users = filters_.find(key_of(peer, c.remote, c.local));
+    if (users == filters_.end()) return nullptr;
+    if (!peer) return oldest(users->second, requester);
+    // A waiter without a match first, the oldest one; among those that were matched, the one matched longest ago.
+    const auto is_better = [](const Listener& l, const Listener& than) {
+        if (l.taken != than.taken) return !l.taken;
+        return l.taken ? l.used < than.used : l.serial < than.serial;
+    };
     Listener* best = nullptr;
-    for (auto& [serial, l] : listeners->second) {
-        const bool own = l.filter.link == source && (l.filter.source == NicAddress{} || l.filter.source == from);
-        if (!(l.filter.remote == c.local) || own) continue;
-        // A waiter without a match first; among those that were matched, the one matched longest ago.
-        const bool better =
-            best == nullptr || (best->taken && !l.taken) || (best->taken && l.taken && l.used < best->used);
-        if (better) best = &l;
+    for (auto& [user, listeners] : users->second) {
+        if (!may_meet(requester, user)) continue;
+        for (auto& [serial, l] : listeners) {
+            const bool own = l.filter.link == source && (l.filter.source == NicAddress{} || l.filter.source == from);
+            if (!(l.filter.remote == c.local) || own) continue;
+            if (best == nullptr || is_better(l, *best)) best = &l;
+        }
     }
     return best;
 }
 
-Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes, const NicAddress& from, int64_t now) {
+Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes, const NicAddress& from, int64_t now,
+                         Requester requester) {
     wire::Connect c;
     if (wire::read_connect(f, &c) != wire::Flaw::none || c.nonce == 0) return {};
     c.local.host = ports_ ? wire::named_host(from, c.local.host) : from;
@@ -117,16 +143,16 @@ Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes,
         return {known->second.slot, {}, 0};
     }
     const bool peer = f.header.kind == Kind::peer_request;
-    Listener* found = find(c, peer, from, f.header.source);
+    Listener* found = find(c, peer, from, f.header.source, requester);
     // A peer's request comes again until a program takes it; a client is told.
-    if (found == nullptr && !peer) hold(key_of(peer, c.remote, c.local), c.nonce, bytes, from, now);
+    if (found == nullptr && !peer) hold(key_of(peer, c.remote, c.local), requester, c.nonce, bytes, from, now);
     if (found == nullptr) return {kNoSlot, peer ? Kind{} : Kind::no_match, c.nonce};
     const Match match{found->slot, found->serial, now};
     if (peer) {
         found->taken = true;
         found->used = now;
     } else {
-        take_out(filter_places_[found->slot][found->filter.index].key, found->serial);  // used up by one request
+        take_out(filter_places_[found->slot][found->filter.index]);  // used up by one request
     }
     if (matches_.size() >= kMostMatches) expire(now);
     if (matches_.size() < kMostMatches) matches_[attempt] = match;
@@ -149,7 +175,7 @@ void Requests::expire(int64_t now) {
 
 void Requests::drop(uint32_t slot) {
     if (const auto of_slot = filter_places_.find(slot); of_slot != filter_places_.end()) {
-        for (const auto& [index, place] : of_slot->second) take_out(place.key, place.serial);
+        for (const auto& [index, place] : of_slot->second) take_out(place);
         place_count_ -= of_slot->second.size();
         filter_places_.erase(of_slot);
     }
@@ -161,13 +187,13 @@ void Requests::pass_on(uint32_t slot, const NicAddress& from, uint32_t source, u
     if (match != matches_.end() && match->second.slot == slot) matches_.erase(match);
 }
 
-Target Requests::incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now) {
+Target Requests::incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now, Requester requester) {
     if (now - expired_at_ > limit_ns(TimeLimit::packet_request)) expire(now);
     wire::Frame f;
     if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};
     if (f.header.kind == Kind::withdraw) return withdrawal(from, wire::read_answer(f).nonce);
     const bool asks = f.header.kind == Kind::request || f.header.kind == Kind::peer_request;
-    return asks ? request(f, frame, from, now) : Target{};
+    return asks ? request(f, frame, from, now, requester) : Target{};
 }
 
 bool make_no_match(std::span<const std::byte> request, uint64_t nonce, std::byte* to) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which of the programs that share an address a request is for. Requests name no link yet: they go to the program that
-// waits for them, and their copies to the same one. Pure state: no port, no memory of others, time is an argument. Used
-// by the engine process of acenic and by viaduct-udpd.
+// waits for them, and their copies to the same one. If the requester's user is known, they go to programs of that user
+// and of root only. Pure state: no port, no memory of others, time is an argument. Used by viaduct-udpd and by the
+// engine process of acenic, which names no users.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -26,6 +30,7 @@ struct RequestFilter {
     uint32_t link = 0;  // peer to peer: its own
     EndAddress local, remote;
     NicAddress source{};  // where the program's own frames come from; zero: all have the address of the port
+    uid_t user = 0;       // of the program; programs of root get requests of all users
 };
 
 // A request as it came.
@@ -33,6 +38,9 @@ struct Held {
     std::vector<std::byte> frame;
     NicAddress from;
 };
+
+// The user of the requester. Nothing: the request comes from another host, or its user is not known.
+using Requester = std::optional<uid_t>;
 
 struct Target {
     uint32_t slot = kNoSlot;
@@ -56,7 +64,7 @@ public:
     void pass_on(uint32_t slot, const NicAddress& from, uint32_t source, uint64_t nonce);
 
     // ---- request, peer_request and withdraw, as they came. Only what has a good check decides anything.
-    Target incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now);
+    Target incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now, Requester = {});
 
     size_t count_filters() const;
     // Filters that programs have added and not removed, those that a request has used up too: in all, and of one
@@ -89,29 +97,34 @@ private:
     };
     struct FilterPlace {  // where a filter is, or was until a request has used it up
         std::string key;
+        uid_t user = 0;
         uint64_t serial = 0;
     };
     // By serial: oldest first. A program may have many at one discriminator, and each is taken out alone.
     using Listeners = std::map<uint64_t, Listener>;
+    using ListenersOfUsers = std::map<uid_t, Listeners>;  // users without any are not kept
     struct Waiting {  // a request that found no waiter
         std::string key;
+        Requester requester;
         uint64_t nonce = 0;
         int64_t since = 0;
         Held request;
     };
 
-    Target request(const wire::Frame&, std::span<const std::byte> bytes, const NicAddress& from, int64_t now);
+    Target request(const wire::Frame&, std::span<const std::byte> bytes, const NicAddress& from, int64_t now,
+                   Requester);
     Target withdrawal(const NicAddress& from, uint64_t nonce);
-    Listener* find(const wire::Connect&, bool peer, const NicAddress& from, uint32_t source);
-    void hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame, const NicAddress& from,
-              int64_t now);
-    void take_out(const std::string& key, uint64_t serial);
+    Listener* find(const wire::Connect&, bool peer, const NicAddress& from, uint32_t source, Requester);
+    static Listener* oldest(ListenersOfUsers&, Requester);
+    void hold(const std::string& key, Requester, uint64_t nonce, std::span<const std::byte> frame,
+              const NicAddress& from, int64_t now);
+    void take_out(const FilterPlace&);
     static std::string key_of(bool peer, const EndAddress& local, const EndAddress& remote);
     void expire(int64_t now);
 
     const bool ports_;
     // By what they listen at, so that those of one program do not slow down the requests to others.
-    std::unordered_map<std::string, Listeners> filters_;
+    std::unordered_map<std::string, ListenersOfUsers> filters_;
     // By program and its own index.
     std::unordered_map<uint32_t, std::unordered_map<uint32_t, FilterPlace>> filter_places_;
     size_t place_count_ = 0;

@@ -76,9 +76,16 @@ inline void run_requests(const uint8_t* data, size_t size) {
     packet::Requests requests(script.byte() % 2 != 0);
     std::set<uint32_t> programs;
     int64_t now = 1;
+    // A program's user follows from its number, a requester's from its address.
+    const auto user_of = [](uint32_t slot) { return static_cast<uid_t>(slot % 3); };
     const auto arrives = [&](const std::vector<std::byte>& frame) {
-        const packet::Target target = requests.incoming(frame, script.address(), now);
+        const NicAddress from = script.address();
+        const uid_t user = from.bytes[5] % 3;
+        const packet::Requester requester = user == 0 ? packet::Requester() : user;
+        const packet::Target target = requests.incoming(frame, from, now, requester);
         must(target.slot == packet::kNoSlot || programs.contains(target.slot));
+        const bool may_meet = !requester || user_of(target.slot) == *requester || user_of(target.slot) == 0;
+        must(target.slot == packet::kNoSlot || may_meet);
         if (target.answer != wire::Kind::no_match) return;
         std::byte answer[packet::kNoMatchBytes];
         wire::Frame read;
@@ -92,7 +99,8 @@ inline void run_requests(const uint8_t* data, size_t size) {
             case 0:
             case 1: {
                 packet::RequestFilter filter{script.byte() % 4u, script.byte() % 2 != 0, script.byte() % 4u,
-                                             script.end(),       script.end(),           script.address()};
+                                             script.end(),       script.end(),           script.address(),
+                                             user_of(slot)};
                 packet::Held held;
                 programs.insert(slot);
                 requests.add(slot, filter, now, &held);

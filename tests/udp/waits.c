@@ -5,7 +5,7 @@
  * waits talk HOST MS...   the same on a thread of its own, while messages go to an echo at HOST and come back
  *
  * After "calls" each call is a line: its name, its result and how many milliseconds it took. The last line of `talk` is
- * "messages", how many came back, and the milliseconds of the slowest. Run by stopped.py.
+ * "messages", how many came back, and the milliseconds of the slowest. Run by stopped.py and users.py.
  */
 #include <pthread.h>
 #include <stdio.h>

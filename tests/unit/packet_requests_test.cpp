@@ -83,6 +83,35 @@ TEST_F(PacketRequests, AFilterIsCountedUntilItsProgramRemovesIt) {
     EXPECT_EQ(requests_.count_places(), 1u);
 }
 
+TEST_F(PacketRequests, AKnownUserMeetsProgramsOfThatUserAndOfRootAlone) {
+    constexpr uid_t kUser = 1001, kOther = 1002, kRoot = 0;
+    const EndAddress here = named("here", kNearHost), there = named("there", kFarHost);
+    const auto client = [&](uint64_t nonce, Requester requester) {
+        return requests_.incoming(request("here", 9, nonce, Kind::request, there), kFarProgram, 2, requester).slot;
+    };
+    const auto peer = [&](uint64_t nonce, Requester requester) {
+        return requests_.incoming(request("here", 9, nonce, Kind::peer_request, there), kFarProgram, 2, requester).slot;
+    };
+    requests_.add(1, {1, false, 0, here, {}, kNearProgram, kOther}, 1, &held_);
+    requests_.add(1, {2, true, 7, here, there, kNearProgram, kOther}, 1, &held_);
+    EXPECT_EQ(client(100, kUser), kNoSlot);
+    EXPECT_EQ(peer(101, kUser), kNoSlot);
+    // The request that was kept is for the user's own program.
+    requests_.add(1, {3, false, 0, here, {}, kNearProgram, kOther}, 2, &held_);
+    EXPECT_TRUE(held_.frame.empty());
+    requests_.add(2, {1, false, 0, here, {}, kNearProgram, kRoot}, 2, &held_);
+    EXPECT_FALSE(held_.frame.empty());
+    requests_.add(3, {1, false, 0, here, {}, kNearProgram, kUser}, 2, &held_);
+    requests_.add(3, {2, true, 7, here, there, kNearProgram, kUser}, 2, &held_);
+    EXPECT_EQ(client(102, kUser), 3u);
+    EXPECT_EQ(client(103, kUser), 2u);
+    EXPECT_EQ(client(104, kUser), kNoSlot);
+    EXPECT_EQ(peer(105, kUser), 3u);
+    // A requester of another host: the oldest of all.
+    EXPECT_EQ(client(106, {}), 1u);
+    EXPECT_EQ(peer(107, {}), 1u);
+}
+
 TEST_F(PacketRequests, APeerIsFoundAtOnceHoweverManyWaitAtItsDiscriminator) {
     const tests::RunningTime time;
     const auto shortest = [&](uint64_t first_nonce) {

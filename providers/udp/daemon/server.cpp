@@ -46,6 +46,12 @@ bool add_to(int epoll, int fd, void* subject) {
     return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
+bool is_request(std::span<const std::byte> frame) {
+    if (frame.size() < wire::kHeaderBytes) return false;
+    const wire::Kind kind{wire::load8(frame.data() + wire::kKindAt)};
+    return kind == wire::Kind::request || kind == wire::Kind::peer_request;
+}
+
 // A session takes two descriptors. Some are left for connections that say nothing, and files that wait to be closed.
 size_t sessions_by_descriptors() {
     constexpr size_t kOthers = 2 * kSilentInAll + Closers::kMostWaiting + DeadPorts::kMost, kFewest = 16;
@@ -249,7 +255,8 @@ void RequestServer::on_filter(Session& s, const FilterMessage& message) {
     if (message.what != FilterMessage::add)
         requests_.remove(s.slot, message.number, message.what == FilterMessage::remove_matches);
     else if (adds)
-        requests_.add(s.slot, {message.number, message.peer != 0, message.link, message.local, message.remote, s.data},
+        requests_.add(s.slot,
+                      {message.number, message.peer != 0, message.link, message.local, message.remote, s.data, s.user},
                       now_ns(), &held);
     update_filter_count(s, before);
     if (!adds) return;  // one too many: no request comes for it
@@ -327,7 +334,8 @@ void RequestServer::route(std::span<const std::byte> frame, const NicAddress& fr
         wire::make_version_answer(frame, answer);
         return send(answer, from);
     }
-    const packet::Target target = requests_.incoming(frame, from, now);
+    const packet::Requester requester = is_request(frame) ? socket_owner_.user_of(from) : std::nullopt;
+    const packet::Target target = requests_.incoming(frame, from, now, requester);
     if (target.slot != packet::kNoSlot) {
         Envelope e;
         e.what = Envelope::request;

@@ -4,7 +4,7 @@
 // through here. It answers at the ports of programs that have ended (dead_ports.hpp). One thread. Root's serves all
 // users: each of them has as many sessions and filters as stay free beside his own, what they say is read in turns of
 // equal time (core/fair), however many sessions one of them has, and no file that a user hands over is closed where
-// that may take long.
+// that may take long. A request of a program of this host goes to programs of its user and of root alone.
 #pragma once
 
 #include <sys/types.h>
@@ -24,6 +24,7 @@
 #include "providers/packet/requests.hpp"
 #include "providers/udp/daemon/dead_ports.hpp"
 #include "providers/udp/daemon/protocol.hpp"
+#include "providers/udp/daemon/socket_owner.hpp"
 #include "providers/wire/answer_rate.hpp"
 #include "providers/wire/host.hpp"
 
@@ -78,6 +79,7 @@ private:
     daemon::Admission admission_;
     std::string refusal_, cure_;
     packet::Requests requests_{true};
+    SocketOwner socket_owner_;
     std::vector<std::unique_ptr<Session>> sessions_;
     fair::Turns turns_;  // of sessions that have said something, by number
     DeadPorts dead_ports_;
