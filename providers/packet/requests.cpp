@@ -16,11 +16,15 @@ namespace {
 // Kept for longer, a request would meet a waiter after its sender has accepted the answer that no program waits.
 static_assert(unstretched_ns(TimeLimit::packet_no_waiter) < unstretched_ns(TimeLimit::wire_no_match_grace));
 constexpr size_t kMostMatches = 8192;
+constexpr int64_t kExpireAgain = 100'000'000;  // each time costs a look at all matches
 constexpr size_t kMostWaiting = 64;
+constexpr int kMostOwn = 64;  // of a requester's own filters, which never match it, are passed over
 
 bool may_meet(Requester requester, uid_t waiter) { return !requester || *requester == waiter || waiter == 0; }
 
 }  // namespace
+
+Requests::Requests(bool ports, uid_t own_user) : ports_(ports), match_places_(kMostMatches, own_user) {}
 
 // Of a client-server filter only the local end counts, of a peer's both: many peers may wait at one discriminator.
 std::string Requests::key_of(bool peer, const EndAddress& local, const EndAddress& remote) {
@@ -28,9 +32,10 @@ std::string Requests::key_of(bool peer, const EndAddress& local, const EndAddres
     const auto append_discriminator = [&key](const EndAddress& end) {
         key.append(reinterpret_cast<const char*>(end.discriminator), end.discriminator_len);
     };
+    // With the length in front of it, no other pair of ends has the same key.
+    if (peer) key.append(reinterpret_cast<const char*>(&local.discriminator_len), sizeof local.discriminator_len);
     append_discriminator(local);
     if (!peer) return key;
-    key.append(reinterpret_cast<const char*>(&local.discriminator_len), sizeof local.discriminator_len);
     key.append(reinterpret_cast<const char*>(remote.host.bytes), sizeof remote.host.bytes);
     append_discriminator(remote);
     return key;
@@ -40,10 +45,10 @@ void Requests::add(uint32_t slot, const RequestFilter& filter, int64_t now, Held
     held->frame.clear();
     remove(slot, filter.index, false);
     const std::string key = key_of(filter.peer, filter.local, filter.remote);
-    filter_places_[slot][filter.index] = {key, filter.user, next_serial_};
+    const Rank rank{-1, next_serial_++};
+    filter_places_[slot][filter.index] = {key, filter.user, rank};
     ++place_count_;
-    filters_[key][filter.user].emplace(next_serial_, Listener{slot, filter, next_serial_, false, 0});
-    ++next_serial_;
+    filters_[key][filter.user].emplace(rank, Listener{slot, filter});
     const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) {
         return w.key == key && may_meet(w.requester, filter.user) &&
                now - w.since <= limit_ns(TimeLimit::packet_no_waiter);
@@ -58,8 +63,18 @@ void Requests::hold(const std::string& key, Requester requester, uint64_t nonce,
     for (const Waiting& w : waiting_)
         if (w.nonce == nonce && w.request.from == from) return;  // a copy
     std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > limit_ns(TimeLimit::packet_request); });
-    if (waiting_.size() == kMostWaiting) waiting_.pop_front();
+    if (waiting_.size() == kMostWaiting) erase_one_waiting();
     waiting_.push_back({key, requester, nonce, now, {{frame.begin(), frame.end()}, from}});
+}
+
+// The oldest one of the user that has the most makes room. Requesters without a known user count as one user.
+void Requests::erase_one_waiting() {
+    std::map<Requester, size_t> counts;
+    for (const Waiting& w : waiting_) ++counts[w.requester];
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    waiting_.erase(
+        std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) { return w.requester == most->first; }));
 }
 
 void Requests::remove(uint32_t slot, uint32_t index, bool release_matches) {
@@ -67,11 +82,11 @@ void Requests::remove(uint32_t slot, uint32_t index, bool release_matches) {
     if (of_slot == filter_places_.end()) return;
     const auto place = of_slot->second.find(index);
     if (place == of_slot->second.end()) return;
-    const uint64_t serial = place->second.serial;
+    const uint64_t serial = place->second.rank.serial;
     take_out(place->second);
     of_slot->second.erase(place);
     --place_count_;
-    if (release_matches) std::erase_if(matches_, [&](const auto& m) { return m.second.serial == serial; });
+    if (release_matches) erase_matches([&](const Match& m) { return m.serial == serial; });
 }
 
 void Requests::take_out(const FilterPlace& place) {
@@ -79,7 +94,7 @@ void Requests::take_out(const FilterPlace& place) {
     if (users == filters_.end()) return;
     const auto listeners = users->second.find(place.user);
     if (listeners == users->second.end()) return;
-    listeners->second.erase(place.serial);
+    listeners->second.erase(place.rank);
     if (listeners->second.empty()) users->second.erase(listeners);
     if (users->second.empty()) filters_.erase(users);
 }
@@ -98,38 +113,40 @@ size_t Requests::count_places_of(uint32_t slot) const {
 
 // ---- requests
 
-// The oldest one of the requester's user, else of all that may meet the requester.
-Requests::Listener* Requests::oldest(ListenersOfUsers& users, Requester requester) {
-    if (const auto own = requester ? users.find(*requester) : users.end(); own != users.end())
-        return &own->second.begin()->second;
-    Listener* found = nullptr;
-    for (auto& [user, listeners] : users) {
-        Listener& l = listeners.begin()->second;
-        if (may_meet(requester, user) && (found == nullptr || l.serial < found->serial)) found = &l;
+// The first one of a user's that is not the requester's own.
+const Requests::Ranked* Requests::first(const Listeners& listeners, const NicAddress& from, uint32_t source) {
+    int looks = 0;
+    for (const Ranked& ranked : listeners) {
+        const RequestFilter& f = ranked.second.filter;
+        const bool own = f.peer && f.link == source && (f.source == NicAddress{} || f.source == from);
+        if (!own) return &ranked;
+        if (++looks == kMostOwn) break;
     }
-    return found;
+    return nullptr;
 }
 
-Requests::Listener* Requests::find(const wire::Connect& c, bool peer, const NicAddress& from, uint32_t source,
-                                   Requester requester) {
+// The first one of the requester's user, else of all that may meet the requester.
+const Requests::Ranked* Requests::find(const wire::Connect& c, bool peer, const NicAddress& from, uint32_t source,
+                                       Requester requester) const {
     const auto users = filters_.find(key_of(peer, c.remote, c.local));
     if (users == filters_.end()) return nullptr;
-    if (!peer) return oldest(users->second, requester);
-    // A waiter without a match first, the oldest one; among those that were matched, the one matched longest ago.
-    const auto is_better = [](const Listener& l, const Listener& than) {
-        if (l.taken != than.taken) return !l.taken;
-        return l.taken ? l.used < than.used : l.serial < than.serial;
-    };
-    Listener* best = nullptr;
-    for (auto& [user, listeners] : users->second) {
-        if (!may_meet(requester, user)) continue;
-        for (auto& [serial, l] : listeners) {
-            const bool own = l.filter.link == source && (l.filter.source == NicAddress{} || l.filter.source == from);
-            if (!(l.filter.remote == c.local) || own) continue;
-            if (best == nullptr || is_better(l, *best)) best = &l;
-        }
+    const Ranked* best = nullptr;
+    for (const auto& [user, listeners] : users->second) {
+        const Ranked* const found = may_meet(requester, user) ? first(listeners, from, source) : nullptr;
+        if (found == nullptr) continue;
+        if (requester && user == *requester) return found;
+        if (best == nullptr || found->first < best->first) best = found;
     }
     return best;
+}
+
+// Peer to peer: the other filters for the same ends have their turn before it.
+void Requests::note_match(FilterPlace& place, int64_t now) {
+    Listeners& listeners = filters_.at(place.key).at(place.user);
+    auto node = listeners.extract(place.rank);
+    place.rank.matched_at = now;
+    node.key() = place.rank;
+    listeners.insert(std::move(node));
 }
 
 Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes, const NicAddress& from, int64_t now,
@@ -143,19 +160,17 @@ Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes,
         return {known->second.slot, {}, 0};
     }
     const bool peer = f.header.kind == Kind::peer_request;
-    Listener* found = find(c, peer, from, f.header.source, requester);
+    const Ranked* const found = find(c, peer, from, f.header.source, requester);
     // A peer's request comes again until a program takes it; a client is told.
     if (found == nullptr && !peer) hold(key_of(peer, c.remote, c.local), requester, c.nonce, bytes, from, now);
     if (found == nullptr) return {kNoSlot, peer ? Kind{} : Kind::no_match, c.nonce};
-    const Match match{found->slot, found->serial, now};
-    if (peer) {
-        found->taken = true;
-        found->used = now;
-    } else {
-        take_out(filter_places_[found->slot][found->filter.index]);  // used up by one request
-    }
-    if (matches_.size() >= kMostMatches) expire(now);
-    if (matches_.size() < kMostMatches) matches_[attempt] = match;
+    const Listener& listener = found->second;
+    const Match match{listener.slot, listener.filter.user, found->first.serial, now};
+    FilterPlace& place = filter_places_.at(listener.slot).at(listener.filter.index);
+    peer ? note_match(place, now) : take_out(place);  // a client's request uses up the filter
+    if (!match_places_.has_room(match.user) && now - expired_at_ > kExpireAgain) expire(now);
+    if (match_places_.has_room(match.user) && matches_.emplace(attempt, match).second)
+        match_places_.change(match.user, 1);
     return {match.slot, {}, 0};
 }
 
@@ -167,9 +182,17 @@ Target Requests::withdrawal(const NicAddress& from, uint64_t nonce) {
     return {};
 }
 
+template <class Which>
+void Requests::erase_matches(Which which) {
+    std::erase_if(matches_, [&](const auto& m) {
+        const bool erases = which(m.second);
+        if (erases) match_places_.change(m.second.user, -1);
+        return erases;
+    });
+}
+
 void Requests::expire(int64_t now) {
-    std::erase_if(matches_,
-                  [&](const auto& m) { return now - m.second.received_at > limit_ns(TimeLimit::packet_request); });
+    erase_matches([&](const Match& m) { return now - m.received_at > limit_ns(TimeLimit::packet_request); });
     expired_at_ = now;
 }
 
@@ -179,12 +202,14 @@ void Requests::drop(uint32_t slot) {
         place_count_ -= of_slot->second.size();
         filter_places_.erase(of_slot);
     }
-    std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });
+    erase_matches([&](const Match& m) { return m.slot == slot; });
 }
 
 void Requests::pass_on(uint32_t slot, const NicAddress& from, uint32_t source, uint64_t nonce) {
     const auto match = matches_.find({from, source, nonce});
-    if (match != matches_.end() && match->second.slot == slot) matches_.erase(match);
+    if (match == matches_.end() || match->second.slot != slot) return;
+    match_places_.change(match->second.user, -1);
+    matches_.erase(match);
 }
 
 Target Requests::incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now, Requester requester) {

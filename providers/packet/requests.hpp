@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/fair/places.hpp"
 #include "providers/wire/format.hpp"
 #include "viaduct/types.hpp"
 
@@ -51,8 +53,9 @@ struct Target {
 
 class Requests {
 public:
-    // ports: addresses are IPv4 and port, and a requester names its host's port (wire::named_host).
-    explicit Requests(bool ports) : ports_(ports) {}
+    // ports: addresses are IPv4 and port, and a requester names its host's port (wire::named_host). own_user: each
+    // other user's programs have a fair share of the matches that are kept.
+    explicit Requests(bool ports, uid_t own_user = 0);
 
     // ---- what programs say; a program is a number that is not kNoSlot
     // A request that has come within the last moments and found no waiter is in `held` afterwards.
@@ -85,24 +88,31 @@ private:
     };
     struct Match {
         uint32_t slot = 0;
+        uid_t user = 0;       // of the program
         uint64_t serial = 0;  // of the filter
         int64_t received_at = 0;
+    };
+    // Filters without a match come first, in the order in which they were added. Peer to peer, filters with a match
+    // follow, in the order of their matches.
+    struct Rank {
+        int64_t matched_at = -1;
+        uint64_t serial = 0;
+        auto operator<=>(const Rank&) const = default;
     };
     struct Listener {
         uint32_t slot = 0;
         RequestFilter filter;
-        uint64_t serial = 0;
-        bool taken = false;  // peer to peer: it is matched
-        int64_t used = 0;
     };
     struct FilterPlace {  // where a filter is, or was until a request has used it up
         std::string key;
         uid_t user = 0;
-        uint64_t serial = 0;
+        Rank rank;
     };
-    // By serial: oldest first. A program may have many at one discriminator, and each is taken out alone.
-    using Listeners = std::map<uint64_t, Listener>;
+    // A program may have many at one discriminator; each is found and taken out without a look at the others.
+    using Listeners = std::map<Rank, Listener>;
+    using Ranked = Listeners::value_type;
     using ListenersOfUsers = std::map<uid_t, Listeners>;  // users without any are not kept
+
     struct Waiting {  // a request that found no waiter
         std::string key;
         Requester requester;
@@ -114,13 +124,17 @@ private:
     Target request(const wire::Frame&, std::span<const std::byte> bytes, const NicAddress& from, int64_t now,
                    Requester);
     Target withdrawal(const NicAddress& from, uint64_t nonce);
-    Listener* find(const wire::Connect&, bool peer, const NicAddress& from, uint32_t source, Requester);
-    static Listener* oldest(ListenersOfUsers&, Requester);
+    const Ranked* find(const wire::Connect&, bool peer, const NicAddress& from, uint32_t source, Requester) const;
+    static const Ranked* first(const Listeners&, const NicAddress& from, uint32_t source);
+    void note_match(FilterPlace&, int64_t now);
     void hold(const std::string& key, Requester, uint64_t nonce, std::span<const std::byte> frame,
               const NicAddress& from, int64_t now);
+    void erase_one_waiting();
     void take_out(const FilterPlace&);
     static std::string key_of(bool peer, const EndAddress& local, const EndAddress& remote);
     void expire(int64_t now);
+    template <class Which>
+    void erase_matches(Which);
 
     const bool ports_;
     // By what they listen at, so that those of one program do not slow down the requests to others.
@@ -130,6 +144,7 @@ private:
     size_t place_count_ = 0;
     uint64_t next_serial_ = 1;
     std::unordered_map<Attempt, Match, AttemptHash> matches_;
+    fair::Places match_places_;
     std::deque<Waiting> waiting_;  // oldest first
     int64_t expired_at_ = 0;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/clock/clock.hpp"
+#include "core/clock/limits.hpp"
 #include "providers/wire/encapsulation.hpp"
 #include "tests/eventually.hpp"
 #include "tests/fuzz/packet_requests_fuzz.hpp"
@@ -131,6 +132,112 @@ TEST_F(PacketRequests, APeerIsFoundAtOnceHoweverManyWaitAtItsDiscriminator) {
         requests_.add(2, {i, true, 8, named("here", kNearHost), other, kNearProgram}, 1, &held_);
     }
     EXPECT_LT(shortest(1000), std::max<int64_t>(10 * alone, 50'000));
+}
+
+TEST_F(PacketRequests, APeerIsFoundAtOnceHoweverManyWaitForIt) {
+    const tests::RunningTime time;
+    const auto shortest = [&](uint64_t first_nonce) {
+        int64_t best = INT64_MAX;
+        for (uint64_t nonce = first_nonce; nonce < first_nonce + 50; ++nonce) {
+            const Bytes asked = request("here", 9, nonce, Kind::peer_request, named("there", kFarHost));
+            const int64_t begin = time.wall_ns();
+            EXPECT_NE(requests_.incoming(asked, kFarProgram, 2).slot, kNoSlot);
+            best = std::min(best, time.wall_ns() - begin);
+        }
+        return best;
+    };
+    requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
+    const int64_t alone = shortest(100);
+    const auto limit = std::max<int64_t>(10 * alone, 50'000);
+    for (uint32_t i = 0; i < 30'000; ++i)
+        requests_.add(2, {i, true, 8, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
+    EXPECT_LT(shortest(1000), limit);
+    requests_.drop(2);
+    // Filters of another user that claim to be the requester's own.
+    constexpr uid_t kOther = 1002;
+    for (uint32_t i = 0; i < 30'000; ++i)
+        requests_.add(2, {i, true, 9, named("here", kNearHost), named("there", kFarHost), kFarProgram, kOther}, 1,
+                      &held_);
+    EXPECT_LT(shortest(2000), limit);
+    requests_.drop(2);
+    EXPECT_EQ(requests_.count_filters(), 1u);
+}
+
+TEST_F(PacketRequests, PeersThatWaitForTheSameHaveTurns) {
+    for (uint32_t i = 1; i <= 3; ++i)
+        requests_.add(i, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
+    int64_t now = 2;
+    for (uint64_t nonce = 100; nonce < 106; ++nonce) {
+        const Bytes asked = request("here", 9, nonce, Kind::peer_request, named("there", kFarHost));
+        EXPECT_EQ(requests_.incoming(asked, kFarProgram, ++now).slot, (nonce - 100) % 3 + 1);
+    }
+    // One that comes later has no match yet.
+    requests_.add(4, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
+    const Bytes asked = request("here", 9, 200, Kind::peer_request, named("there", kFarHost));
+    EXPECT_EQ(requests_.incoming(asked, kFarProgram, ++now).slot, 4u);
+    requests_.remove(4, 1, true);
+    EXPECT_EQ(requests_.incoming(asked, kFarProgram, ++now).slot, 1u);
+}
+
+TEST_F(PacketRequests, AUserWithManyMatchesLeavesPlacesForThoseOfOthers) {
+    constexpr uid_t kFlood = 1002, kUser = 1001;
+    constexpr uint64_t kMore = 9000;  // than are kept
+    for (uint32_t i = 0; i < kMore; ++i)
+        requests_.add(1, {i, false, 0, named("flood", kNearHost), {}, kNearProgram, kFlood}, 1, &held_);
+    for (uint64_t nonce = 1; nonce <= kMore; ++nonce)
+        requests_.incoming(request("flood", 9, nonce, Kind::request, named("there", kFarHost)), kFarProgram, 2);
+    EXPECT_LT(requests_.matches(), kMore);
+    requests_.add(2, {1, false, 0, named("here", kNearHost), {}, kNearProgram, kUser}, 1, &held_);
+    const Bytes asked = request("here", 9, kMore + 1, Kind::request, named("there", kFarHost));
+    for (int copy = 0; copy < 3; ++copy) EXPECT_EQ(requests_.incoming(asked, kFarProgram, 2).slot, 2u);
+    requests_.drop(1);
+    EXPECT_EQ(requests_.matches(), 1u);
+}
+
+TEST_F(PacketRequests, AMatchThatHasEndedLeavesItsPlace) {
+    const int64_t limit = limit_ns(TimeLimit::packet_request);
+    int64_t now = limit / 2;
+    uint64_t nonce = 0;
+    const auto ask = [&] {
+        requests_.incoming(request("here", 9, ++nonce, Kind::peer_request, named("there", kFarHost)), kFarProgram, now);
+    };
+    const auto fill = [&] {
+        constexpr uid_t kUser = 1001;
+        requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram, kUser}, now,
+                      &held_);
+        for (size_t before = requests_.matches() - 1; requests_.matches() != before;) {
+            before = requests_.matches();
+            ask();
+        }
+        return requests_.matches();
+    };
+    const size_t most = fill();
+    EXPECT_GT(most, 1000u);
+    requests_.drop(1);
+    EXPECT_EQ(fill(), most);
+    requests_.remove(1, 1, true);
+    EXPECT_EQ(fill(), most);
+    for (uint64_t n = 1; n <= nonce; ++n) requests_.pass_on(1, kFarProgram, 9, n);
+    EXPECT_EQ(fill(), most);
+    now = limit + 1;
+    ask();
+    EXPECT_EQ(requests_.matches(), most) << "younger than the limit";
+    now += limit / 2;
+    ask();
+    EXPECT_EQ(requests_.matches(), 1u) << "old ones make room for a new one";
+}
+
+TEST_F(PacketRequests, AUserWithManyRequestsThatWaitLeavesThoseOfOthers) {
+    constexpr uid_t kFlood = 1002, kUser = 1001;
+    const EndAddress there = named("there", kFarHost);
+    for (const Requester flood : {Requester(kFlood), Requester()}) {
+        requests_.incoming(request("here", 9, 1, Kind::request, there), kFarProgram, 2, kUser);
+        for (uint64_t nonce = 2; nonce < 300; ++nonce)
+            requests_.incoming(request("flood", 9, nonce, Kind::request, there), kFarProgram, 2, flood);
+        requests_.add(1, {1, false, 0, named("here", kNearHost), {}, kNearProgram, kUser}, 3, &held_);
+        EXPECT_FALSE(held_.frame.empty());
+        requests_.drop(1);
+    }
 }
 
 TEST(PacketRequestsScripts, AtRandomFindNoProgramThatIsNotThere) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <memory>
@@ -78,7 +79,7 @@ private:
     Closers closers_;
     daemon::Admission admission_;
     std::string refusal_, cure_;
-    packet::Requests requests_{true};
+    packet::Requests requests_{true, ::geteuid()};
     SocketOwner socket_owner_;
     std::vector<std::unique_ptr<Session>> sessions_;
     fair::Turns turns_;  // of sessions that have said something, by number
