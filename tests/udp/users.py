@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """At root's viaduct-udpd a user waits for the name of another user's server, earlier and more often than the server does. The server
-gets its user's client; the first user gets no request.
+gets its user's client; the first user gets no request, unless agent.cross_user is true.
 
     users.py --build BUILD --waits PROGRAM
 """
@@ -78,6 +78,25 @@ def thief(name, ip):
         os.waitpid(pid, 0)
 
 
+@contextlib.contextmanager
+def daemon(build, hosts, ip, **settings):
+    """root's viaduct-udpd; the name of its socket."""
+    name = "\0viaduct-udpd-0-%s:4792" % ip
+    process = subprocess.Popen([os.path.join(build, "sbin/viaduct-udpd"), "--address", ip, "--linger-ms", "-1"],
+                               env={**hosts.environment(0), **settings})
+
+    def listens():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+            return client.connect_ex(name) == 0
+
+    try:
+        eventually("viaduct-udpd listens", listens, [process.pid])
+        yield name
+    finally:
+        process.kill()
+        process.wait()
+
+
 def talk(hosts, waits, what):
     echo = hosts.start(0, waits, "echo")
     client = None
@@ -100,25 +119,19 @@ def main():
             raise Skipped("needs root, to be two users")
         with Loopback(user=VICTIM) as hosts:
             ip = hosts.ip(0, 0)
-            name = "\0viaduct-udpd-0-%s:4792" % ip
-            daemon = subprocess.Popen([os.path.join(options.build, "sbin/viaduct-udpd"), "--address", ip, "--linger-ms", "-1"],
-                                      env=hosts.environment(0))
-
-            def listens():
-                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
-                    return client.connect_ex(name) == 0
-
-            try:
-                eventually("viaduct-udpd listens", listens, [daemon.pid])
-                with thief(name, ip) as taken:
-                    for _ in range(TIMES):
-                        talk(hosts, waits, "a client beside the thief")
-                    if select.select([taken], [], [], 0)[0]:
-                        raise Failure("another user has got the request of a client of this host")
-            finally:
-                daemon.kill()
-                daemon.wait()
+            with daemon(options.build, hosts, ip) as name, thief(name, ip) as taken:
+                for _ in range(TIMES):
+                    talk(hosts, waits, "a client beside the thief")
+                if select.select([taken], [], [], 0)[0]:
+                    raise Failure("another user has got the request of a client of this host")
             print("a client beside another user's filters for the same name: good", flush=True)
+            with daemon(options.build, hosts, ip, VIADUCT_AGENT_CROSS_USER="true") as name, thief(name, ip) as taken:
+                client = hosts.start(0, waits, "talk", "hosta", 100)
+                try:
+                    eventually("a request reaches another user's program", lambda: select.select([taken], [], [], 0)[0], [client.pid])
+                finally:
+                    end([client])
+            print("agent.cross_user: a client and another user's filter: good", flush=True)
 
     return outcome(run)
 

@@ -2,6 +2,7 @@
 // viaduct-udpd: its options and its port. How it starts and ends is in providers/packet/daemon.hpp.
 #include <arpa/inet.h>
 
+#include "core/config/config.hpp"
 #include "providers/packet/daemon.hpp"
 #include "providers/udp/address.hpp"
 #include "providers/udp/daemon/server.hpp"
@@ -33,8 +34,9 @@ int serve(const Options& options) {
     };
     const std::string address =
         options.daemon.address_or(udp::daemon_address(udp::text_of(nic), ::geteuid()));
-    return packet::serve_programs<udp::RequestServer>(options.daemon, address, {nic, options.daemon.linger_ns()},
-                                                      open_port);
+    const bool cross_user = Config::load().get_bool("agent", "cross_user");
+    return packet::serve_programs<udp::RequestServer>(options.daemon, address,
+                                                      {nic, options.daemon.linger_ns(), cross_user}, open_port);
 }
 
 }  // namespace

@@ -334,7 +334,8 @@ void RequestServer::route(std::span<const std::byte> frame, const NicAddress& fr
         wire::make_version_answer(frame, answer);
         return send(answer, from);
     }
-    const packet::Requester requester = is_request(frame) ? socket_owner_.user_of(from) : std::nullopt;
+    const bool needs_user = !options_.cross_user && is_request(frame);
+    const packet::Requester requester = needs_user ? socket_owner_.user_of(from) : std::nullopt;
     const packet::Target target = requests_.incoming(frame, from, now, requester);
     if (target.slot != packet::kNoSlot) {
         Envelope e;

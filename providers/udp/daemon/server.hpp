@@ -4,7 +4,8 @@
 // through here. It answers at the ports of programs that have ended (dead_ports.hpp). One thread. Root's serves all
 // users: each of them has as many sessions and filters as stay free beside his own, what they say is read in turns of
 // equal time (core/fair), however many sessions one of them has, and no file that a user hands over is closed where
-// that may take long. A request of a program of this host goes to programs of its user and of root alone.
+// that may take long. A request of a program of this host goes to programs of its user and of root alone, unless
+// agent.cross_user is true.
 #pragma once
 
 #include <sys/types.h>
@@ -36,6 +37,7 @@ public:
     struct Options {
         NicAddress address;
         int64_t linger_ns = 0;  // leave so long after the last program; negative: stay
+        bool cross_user = false;  // agent.cross_user: a request of this host may reach programs of any user
     };
 
     RequestServer(Options, Fd listener);
