@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes of other jobs. Each process introduces itself with a record; from the records of another job's processes
 // this process gives them process numbers behind the ranks of its own job, and connects the protocols that reach
-// them. Communicators hold them; when none does any more, the connection can be closed. Their loss does not end
-// this job (robust/state.hpp).
+// them. The first communicator that holds a process connects it, before any message: nothing but the end of a
+// connection shows the end of a process of another job. When no communicator holds it any more, the connection can be
+// closed. Their loss does not end this job (robust/state.hpp).
 #pragma once
 
 #include <array>

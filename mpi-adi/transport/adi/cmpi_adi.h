@@ -321,7 +321,9 @@ struct protocol {
     int (*pt_progress_nblk)(int pollall);
     void (*pt_postedreceive)(process_t*); /* these seven: only with MPIP_PROP_COUNT_RECVS, except queuedsend */
     void (*pt_unpostedreceive)(process_t*);
-    void (*pt_queuedsend)(process_t*); /* a request was put on p_sendhead: start what can be started; never blocks */
+    /* a request was put on p_sendhead: starts what can be started; never blocks. With an empty queue it only begins to
+       connect the process, where no connection stands */
+    void (*pt_queuedsend)(process_t*);
     void (*pt_dequeuedsend)(process_t*); /* the engine took a send that was not started off the queue */
     void (*pt_postedrcvany)(mpip_comm_t*);
     void (*pt_unpostedrcvany)(mpip_comm_t*);

@@ -71,8 +71,10 @@ public:
 
     // --- the connection ---
 
-    // A message waits for a lane that is not ready: begins to connect it.
+    // A lane that is not ready: begins to connect it, for a message that waits or to see the end of the peer.
     virtual void start_connecting() {}
+    // Both ends make the connection now, so that a peer that closes waits for it.
+    [[nodiscard]] virtual bool is_being_made() const { return false; }
     // Something new is to be pushed: for lanes whose transport does not check each peer in each pass.
     virtual void request_push() {}
     // Everything that put() took has left this process.

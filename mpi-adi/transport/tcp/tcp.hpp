@@ -31,6 +31,7 @@ public:
     size_t eager_limit(bool) const override;
     void cut() override;
     void start_connecting() override;
+    bool is_being_made() const override { return stage != Stage::idle && stage != Stage::connected; }
     bool flushed() override { return out_end == 0; }
 
     Tcp& tcp;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -116,7 +117,9 @@ void talk(MPI_Comm inter, bool first) {
     MPI_Comm_disconnect(&both);
 }
 
-void serve(const std::string& file, int rounds) {
+enum class Messages { yes, none };
+
+void serve(const std::string& file, int rounds, Messages messages = Messages::yes) {
     char port[MPI_MAX_PORT_NAME] = "";
     if (rank_in(MPI_COMM_WORLD) == 0) {
         MPI_Open_port(MPI_INFO_NULL, port);
@@ -126,19 +129,19 @@ void serve(const std::string& file, int rounds) {
     for (int i = 0; i < rounds; i++) {
         MPI_Comm inter;
         MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-        talk(inter, true);
+        if (messages == Messages::yes) talk(inter, true);
         MPI_Comm_disconnect(&inter);
         EXPECT(inter == MPI_COMM_NULL);
     }
     if (rank_in(MPI_COMM_WORLD) == 0) MPI_Close_port(port);
 }
 
-void call(const std::string& file, int rounds) {
+void call(const std::string& file, int rounds, Messages messages = Messages::yes) {
     const std::string port = rank_in(MPI_COMM_WORLD) == 0 ? wait_for(file) : "";
     for (int i = 0; i < rounds; i++) {
         MPI_Comm inter;
         MPI_Comm_connect(port.c_str(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-        talk(inter, false);
+        if (messages == Messages::yes) talk(inter, false);
         MPI_Comm_disconnect(&inter);
     }
 }
@@ -268,6 +271,42 @@ void die(const std::string& file) {
     ::_exit(0);
 }
 
+// The process of the other job sends nothing, and this job kills it: receives from it end with an error.
+void outlive(const std::string& file) {
+    const bool kills = rank_in(MPI_COMM_WORLD) == 0;
+    char port[MPI_MAX_PORT_NAME] = "";
+    if (kills) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        tell(file, port);
+    }
+    MPI_Comm inter;
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    int value = 0;
+    MPI_Request named, anywhere;
+    MPI_Irecv(&value, 1, MPI_INT, 0, 1, inter, &named);
+    MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 2, inter, &anywhere);
+    if (kills) EXPECT(::kill(std::stoi(wait_for(file + ".process")), SIGKILL) == 0);
+    const viaduct::tests::RunningTime<> time;
+    EXPECT(MPI_Wait(&named, MPI_STATUS_IGNORE) == MPIX_ERR_PROC_FAILED);
+    EXPECT(MPI_Wait(&anywhere, MPI_STATUS_IGNORE) == MPIX_ERR_PROC_FAILED);
+    // Documented: 0.1 s. Rank 1 waits for the kill besides.
+    EXPECT(!kills || std::chrono::nanoseconds(time.running_ns()) <= std::chrono::seconds(1));
+    EXPECT(MPI_Barrier(inter) == MPIX_ERR_PROC_FAILED);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_disconnect(&inter);
+}
+
+// Until it is killed: in a call of MPI, or outside.
+[[noreturn]] void be_killed(const std::string& file, bool inside) {
+    tell(file + ".process", std::to_string(::getpid()).c_str());
+    MPI_Comm inter;
+    MPI_Comm_connect(wait_for(file).c_str(), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    int value = 0;
+    while (inside) MPI_Recv(&value, 1, MPI_INT, 0, 3, inter, MPI_STATUS_IGNORE);
+    for (;;) ::pause();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -277,12 +316,17 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     if (part == "serve") serve(file, rounds);
     else if (part == "call") call(file, rounds);
+    else if (part == "serve-silently") serve(file, rounds, Messages::none);
+    else if (part == "call-silently") call(file, rounds, Messages::none);
     else if (part == "halves") halves();
     else if (part == "wrong") wrong_calls();
     else if (part == "join-first") join(file, true);
     else if (part == "join-second") join(file, false);
     else if (part == "survive") survive(file);
     else if (part == "die") die(file);
+    else if (part == "outlive") outlive(file);
+    else if (part == "be-killed-inside") be_killed(file, true);
+    else if (part == "be-killed-outside") be_killed(file, false);
     else std::abort();
     MPI_Finalize();
     return wrong == 0 ? 0 : 1;
