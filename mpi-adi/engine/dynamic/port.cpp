@@ -21,6 +21,7 @@
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/tcp/card.hpp"
 #include "mpi-adi/transport/tcp/handshake.hpp"
+#include "mpi-adi/transport/tcp/sockets.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -130,6 +131,7 @@ void Port::take_callers() {
         while (callers.size() < kMostCallers) {
             Fd fd(above_stdio(::accept4(listener.ours(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
             if (!fd.valid()) break;
+            tcp::prepare(fd.get());
             Caller& caller = callers.emplace_back();
             caller.fd = std::move(fd);
             caller.until = Clock::now() + std::chrono::nanoseconds(limit_ns(TimeLimit::mpi_port_caller));
@@ -230,6 +232,7 @@ private:
             const socklen_t length = tcp::to_sockaddr(ways_[way_], &name);
             fd_ = Fd(above_stdio(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
             if (!fd_.valid()) continue;
+            tcp::prepare(fd_.get());
             if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0 || errno == EINPROGRESS) {
                 stage_ = Stage::calling;
                 until_ =
