@@ -177,6 +177,16 @@ template <class Condition, class Describe>
 void progress_until_one(Condition condition, Describe describe) {
     progress_until(condition, [] { return false; }, describe);
 }
+// One pass for a program that asks by itself, by `asked`: it must not keep other ranks from running.
+template <class Describe>
+bool progress_once(ProgressWait& asked, Describe describe) {
+    const bool has_moved = progress();
+    if (has_moved)
+        asked.moved();
+    else
+        shown_asking.found_nothing(asked.look_again(), describe);
+    return has_moved;
+}
 // Until a request of ours is done.
 void progress_until_done(const Request&);
 // The same for a receive that nothing was begun beside: its first look may better be a moment later

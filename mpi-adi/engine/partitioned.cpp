@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/request.hpp"
 
 namespace viaduct::mpi {
@@ -198,6 +199,11 @@ bool Partitioned::advance(int* error) {
         owner_->r_length = plan_.partitions * plan_.bytes;
     }
     return all;
+}
+
+void Partitioned::add_awaited(Awaited& what) const {
+    add_awaited_source(comm_, peer_, tag_, what);
+    what.kind = WaitKind::receive;
 }
 
 bool Partitioned::arrived(int partition) {

@@ -32,6 +32,7 @@ class Partitioned : public std::enable_shared_from_this<Partitioned> {
     bool ready(int partition);
     // Whether all of one of the receiver's partitions is there.
     bool arrived(int partition);
+    void add_awaited(Awaited& what) const;
 
   private:
     class Round;

@@ -152,14 +152,15 @@ bool ProgressWait::wait_a_little(bool for_one_here) {
     return false;
 }
 
-void ProgressWait::look_again() {
+unsigned ProgressWait::look_again() {
     const unsigned idle = policy_.count();
-    if (EngineLock::give_turn()) return;
-    if (!engine.crowded || idle % SpinLimit::kMost != 0) return;
+    if (EngineLock::give_turn()) return idle;
+    if (!engine.crowded || idle % SpinLimit::kMost != 0) return idle;
     if (EngineLock::is_mine())
         EngineLock::yield();
     else
         ::sched_yield();
+    return idle;
 }
 
 void begin_activity(Request& request, Activity* activity) {

@@ -28,8 +28,9 @@ public:
     // Between two passes that moved nothing: spins, gives way or sleeps. `for_one_here`: the one that is waited for is
     // on our processor and cannot run until we give way. True when the wait has become long.
     bool wait_a_little(bool for_one_here = false);
-    // The same for a program that asks again and again by itself (MPI_Test, MPI_Iprobe): never sleeps.
-    void look_again();
+    // The same for a program that asks again and again by itself (MPI_Test, MPI_Iprobe): never sleeps. How often it has
+    // asked since something moved.
+    unsigned look_again();
 
 private:
     void was_rewarded();

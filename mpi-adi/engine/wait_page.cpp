@@ -39,7 +39,34 @@ WaitRecord* take_free_record() {
     return nullptr;
 }
 
+// A reader that comes now sees an odd turn and time 0: not written yet.
+void hide_record(WaitRecord& record) { std::atomic_ref<int64_t>(record.since).store(0, std::memory_order_release); }
+void show_since(WaitRecord& record, int64_t since) {
+    std::atomic_ref<int64_t>(record.since).store(since, std::memory_order_release);
+}
+
+// All but the time, in one that is hidden.
+void fill_record(WaitRecord& record, const Awaited& what) {
+    record.kind = static_cast<uint32_t>(what.kind);
+    record.context = what.context;
+    record.bytes = what.bytes;
+    record.tag = what.tag;
+    record.any = what.any ? 1 : 0;
+    record.count = what.count;
+    record.threads = EngineLock::enabled() ? 1 : 0;
+    std::copy_n(what.peers, std::min(what.count, kMostPeers), record.peers);
+    std::snprintf(record.transport, sizeof record.transport, "%s", what.transport);
+    std::snprintf(record.communicator, sizeof record.communicator, "%s", name_of_context(what.context).c_str());
+}
+
+// Not of the parent's page, in a forked child that has its own.
+bool is_ours(const WaitRecord* record) {
+    return page != nullptr && record >= page->records && record < page->records + kWaitRecords;
+}
+
 }  // namespace
+
+ShownAsking shown_asking;
 
 void open_wait_page() {
     if (page != nullptr) return;
@@ -63,19 +90,10 @@ void ShownWait::write(const Awaited& what) {
     if (!has_page()) return;
     WaitRecord* const record = take_free_record();
     if (record == nullptr) return;
-    // A reader that comes now sees an odd turn and time 0: not written yet.
-    std::atomic_ref<int64_t>(record->since).store(0, std::memory_order_release);
-    record->kind = static_cast<uint32_t>(what.kind);
-    record->context = what.context;
-    record->bytes = what.bytes;
-    record->tag = what.tag;
-    record->any = what.any ? 1 : 0;
-    record->count = what.count;
-    record->threads = EngineLock::enabled() ? 1 : 0;
-    std::copy_n(what.peers, std::min(what.count, kMostPeers), record->peers);
-    std::snprintf(record->transport, sizeof record->transport, "%s", what.transport);
-    std::snprintf(record->communicator, sizeof record->communicator, "%s", name_of_context(what.context).c_str());
-    std::atomic_ref<int64_t>(record->since).store(now_ns(), std::memory_order_release);
+    hide_record(*record);
+    record->asks.store(0, std::memory_order_relaxed);
+    fill_record(*record, what);
+    show_since(*record, now_ns());
     record_ = record;
 }
 
@@ -87,6 +105,32 @@ void ShownWait::end() {
 // A reader that sees the count sees what was counted before it.
 void ShownWait::count_idle_pass() {
     if (page != nullptr) page->idle_passes.fetch_add(1, std::memory_order_release);
+}
+
+void ShownAsking::write(const Awaited& what, bool is_new) {
+    if (!has_page()) return;
+    if (!is_ours(record_)) record_ = nullptr;
+    if (record_ == nullptr) {
+        record_ = take_free_record();
+        if (record_ == nullptr) return;
+        hide_record(*record_);
+        record_->asks.store(1, std::memory_order_relaxed);
+        is_new = true;
+    } else if (is_new) {
+        hide_record(*record_);
+        record_->turn.fetch_add(2, std::memory_order_release);
+    }
+    const int64_t since = is_new ? now_ns() : record_->since;
+    hide_record(*record_);
+    fill_record(*record_, what);
+    show_since(*record_, since);
+}
+
+// By the one thread that has the engine's lock. 0 means another thing.
+void ShownAsking::count() {
+    if (!is_ours(record_)) return;
+    const uint32_t next = record_->asks.load(std::memory_order_relaxed) + 1;
+    record_->asks.store(next != 0 ? next : 1, std::memory_order_relaxed);
 }
 
 void count_moving_pass() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a process shows of its waits to permitted readers (cmpiinfo --job): a memfd of one page, found as
 // /proc/PID/fd/N -> /memfd:viaduct-cmpi. A wait is written there once, when it has become long: when the waiting thread
-// begins to sleep, or has looked a thousand times. So a message that comes in time costs nothing.
+// begins to sleep, or has looked a thousand times. So a message that comes in time costs nothing. A program that asks
+// by itself (MPI_Test, MPI_Iprobe) waits, too, once the answer was no a thousand times in a row.
 //
 // Written by that process alone, never by a reader.
 #pragma once
@@ -12,7 +13,7 @@
 namespace viaduct::mpi {
 
 inline constexpr char kWaitPageName[] = "viaduct-cmpi";
-inline constexpr uint64_t kWaitPageMagic = 0x0253'5449'4157'504d;  // "MPWAITS" and a 2
+inline constexpr uint64_t kWaitPageMagic = 0x0353'5449'4157'504d;  // "MPWAITS" and a 3
 inline constexpr int kMostPeers = 32;
 
 enum class WaitKind : uint32_t { other, send, receive, probe, collective, window, finalize, buffer };
@@ -29,6 +30,9 @@ struct WaitRecord {
     int32_t count;  // of the peers; more than kMostPeers: the first of them
     int32_t peers[kMostPeers];  // ranks of the job; -1: a process of another job
     int32_t threads;  // 1: other threads of the process may be in MPI, too, or come to it
+    // 0: a thread waits in a call. Else the program asks by itself, and the number grows each time: while it does not,
+    // the program does something else.
+    std::atomic<uint32_t> asks;
     char transport[16];
     char communicator[40];
 };
@@ -47,7 +51,7 @@ struct WaitPage {
     std::atomic<uint32_t> moving_passes;
     WaitRecord records[kWaitRecords];
 };
-static_assert(sizeof(WaitRecord) == 232 && sizeof(WaitPage) <= 4096);
+static_assert(sizeof(WaitRecord) == 240 && sizeof(WaitPage) <= 4096);
 
 // Makes the page; without it everything works the same, unseen.
 void open_wait_page();
@@ -116,5 +120,33 @@ private:
     WaitRecord* record_ = nullptr;
     bool asked_ = false;
 };
+
+// The waits of a program that asks by itself. Its record stays when an answer has come: then nothing counts there.
+class ShownAsking {
+public:
+    // After so many answers in a row that were no. Of a program that asks for several things in turn now one is shown,
+    // now another, for a prime number comes round to each.
+    template <class Describe>
+    void found_nothing(unsigned times, Describe&& describe) {
+        if (times < kManyTimes) [[likely]]
+            return;
+        if (times % kManyTimes == 0) {
+            Awaited what;
+            describe(what);
+            write(what, times == kManyTimes);
+        }
+        count();
+    }
+
+private:
+    static constexpr unsigned kManyTimes = 1009;
+
+    void write(const Awaited& what, bool is_new);
+    void count();
+
+    WaitRecord* record_ = nullptr;
+};
+// Of the process: it has one place among the records.
+extern ShownAsking shown_asking;
 
 }  // namespace viaduct::mpi

@@ -142,7 +142,7 @@ VIADUCT_MPI(Parrived, (MPI_Request request, int partition, int* flag)) {
     *flag = !active || parts->arrived(partition);
     if (!*flag) {
         static ProgressWait asked;
-        progress() ? asked.moved() : asked.look_again();
+        (void)progress_once(asked, [&](Awaited& what) { parts->add_awaited(what); });
         *flag = parts->arrived(partition);
     }
     return MPI_SUCCESS;

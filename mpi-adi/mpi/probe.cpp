@@ -40,10 +40,7 @@ Unexpected* look_for_message(Comm& comm, int source, int tag) {
     static ProgressWait asked;
     Unexpected* message = comm.matchers[0]->find(source, tag);
     if (message != nullptr) return message;
-    if (progress())
-        asked.moved();
-    else
-        asked.look_again();
+    (void)progress_once(asked, [&](Awaited& what) { add_awaited_source(comm, source, tag, what); });
     return comm.matchers[0]->find(source, tag);
 }
 

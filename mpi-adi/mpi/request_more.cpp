@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions on requests besides waiting and testing: free, cancel, status of a request that stays.
 // Each holds the engine's lock (Critical).
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/failure.hpp"
@@ -117,7 +118,8 @@ VIADUCT_MPI_ENTRY(MPI_Request_get_status, (MPI_Request handle, int* flag, MPI_St
         fill_empty_status(status);
         return MPI_SUCCESS;
     }
-    if (!request->is_done()) progress();
+    static ProgressWait asked;
+    if (!request->is_done()) (void)progress_once(asked, [&](Awaited& what) { add_awaited(*request, what); });
     *flag = request->is_done() ? 1 : 0;
     if (*flag == 0) return MPI_SUCCESS;
     if (request->kind == Request::Kind::generalized) {

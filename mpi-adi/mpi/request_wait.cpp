@@ -102,10 +102,13 @@ int first_done(int count, const MPI_Request* handles, bool* active) {
     return MPI_UNDEFINED;
 }
 
-// Any of them is enough.
-void add_any_of(int count, const MPI_Request* handles, Awaited& what) {
+void add_all_of(int count, const MPI_Request* handles, Awaited& what) {
     for (int i = 0; i < count; i++)
         if (const Request* request = active_request(handles[i])) add_awaited(*request, what);
+}
+// Any of them is enough.
+void add_any_of(int count, const MPI_Request* handles, Awaited& what) {
+    add_all_of(count, handles, what);
     what.any = true;
 }
 
@@ -208,15 +211,11 @@ int end_one(MPI_Request* handle, MPI_Status* status, const char* function) {
     return error;
 }
 
-// One look without a wait. A program that asks in a loop must not keep other ranks from running.
+// Of all calls of this kind together.
 ProgressWait asked;
-bool progress_once() {
-    const bool moved = progress();
-    if (moved)
-        asked.moved();
-    else
-        asked.look_again();
-    return moved;
+
+void progress_once_for_any(int count, const MPI_Request* handles) {
+    (void)progress_once(asked, [&](Awaited& what) { add_any_of(count, handles, what); });
 }
 
 }  // namespace
@@ -240,7 +239,7 @@ VIADUCT_MPI_ENTRY(MPI_Test, (MPI_Request* handle, int* flag, MPI_Status* status)
     if (!look_up(*handle, &request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Test");
     *flag = 1;
     if (!is_idle(request) && !request->is_done()) {
-        progress_once();
+        (void)progress_once(asked, [&](Awaited& what) { add_awaited(*request, what); });
         *flag = request->is_done() ? 1 : 0;
     }
     return *flag != 0 ? end_one(handle, status, "MPI_Test") : MPI_SUCCESS;
@@ -262,7 +261,7 @@ VIADUCT_MPI_ENTRY(MPI_Testall, (int count, MPI_Request* handles, int* flag, MPI_
     if (flag == nullptr || lacks(count, handles, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testall");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testall");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testall");
-    if (!all_done(count, handles)) progress_once();
+    if (!all_done(count, handles)) (void)progress_once(asked, [&](Awaited& what) { add_all_of(count, handles, what); });
     *flag = all_done(count, handles) ? 1 : 0;
     if (*flag == 0) return MPI_SUCCESS;
     Comm* of = nullptr;
@@ -299,7 +298,7 @@ VIADUCT_MPI_ENTRY(MPI_Testany, (int count, MPI_Request* handles, int* index, int
     bool active = false;
     *index = first_done(count, handles, &active);
     if (*index == MPI_UNDEFINED && active) {
-        progress_once();
+        progress_once_for_any(count, handles);
         *index = first_done(count, handles, &active);
     }
     *flag = *index != MPI_UNDEFINED || !active ? 1 : 0;
@@ -335,7 +334,7 @@ VIADUCT_MPI_ENTRY(MPI_Testsome, (int count, MPI_Request* handles, int* outcount,
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testsome");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testsome");
     bool active = false;
-    if (first_done(count, handles, &active) == MPI_UNDEFINED && active) progress_once();
+    if (first_done(count, handles, &active) == MPI_UNDEFINED && active) progress_once_for_any(count, handles);
     if (!active) {
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;

@@ -187,6 +187,25 @@ def none_while_one_is_late_at_a_fence(pid):
            code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 1)["what"] == "window" and not job["ranks"][0]["waits"], job)
 
 
+ASKS = [{"what": what, "asks": True, "communicator": WORLD, "peers": peers, "tag": tag, "one_is_enough": any_}
+        for what, peers, tag, any_ in (("receive", [1], 90, False), ("probe", [2], 89, False), ("receive", [0, 1], 92, True))]
+
+
+def shown_while_they_ask(pid):
+    def all_ask(job):
+        return all(job["ranks"][rank]["waits"] and wait_of(job, rank).items() >= wanted.items() for rank, wanted in enumerate(ASKS))
+    code, job = until(pid, all_ask)
+    expect("what programs ask for is shown, and is no deadlock",
+           code == 0 and job["deadlock"]["stuck"] == [] and all_ask(job), job)
+    _, out = text_until(pid, "receive, asks")
+    expect("the text says that they ask", "receive, asks" in out and "probe, asks" in out, out)
+
+
+def nothing_after_asking(pid):
+    code, job = until(pid, lambda one: all_wait("collective", (1, 2))(one) and not one["ranks"][0]["waits"])
+    expect("a program that has asked and computes waits for nothing", code == 0 and not job["ranks"][0]["waits"], job)
+
+
 def none_while_stopped_over(way):
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, way)
@@ -202,6 +221,8 @@ def wrong_numbers():
 ROWS = {f"{job[0]} over {job[1]}": lambda job=job: deadlock(*job) for job in DEADLOCKS}
 ROWS["computes over shm"] = lambda: in_job("computes", "shm", none_while_one_computes)
 ROWS["fence-late over shm"] = lambda: in_job("fence-late", "shm", none_while_one_is_late_at_a_fence)
+ROWS["asks over shm"] = lambda: in_job("asks", "shm", shown_while_they_ask)
+ROWS["asked over shm"] = lambda: in_job("asked", "shm", nothing_after_asking)
 ROWS["stopped over shm"] = lambda: none_while_stopped_over("shm")
 ROWS["stopped over tcp"] = lambda: none_while_stopped_over("tcp")
 ROWS["threads over shm"] = lambda: in_job("threads", "shm", none_while_a_thread_computes)

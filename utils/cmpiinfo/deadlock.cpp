@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which ranks cannot go on. A rank can when it waits for nothing, when all that it waits for can, or, where one is
 // enough, one of them. What is left when nothing more follows from that is stuck; among the stuck ones a circle is
-// named. A rank that is not seen (another host, another user) may always go on, so that no deadlock is told that is
-// none.
+// named. A rank that is not seen (another host, another user) may always go on, and so may a program that asks by
+// itself, which may do something else at any time. So no deadlock is told that is none.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -15,6 +15,7 @@ namespace {
 using Waits = std::map<int, const RankView*>;
 
 bool may_go_on(const WaitView& wait, const std::set<int>& stuck) {
+    if (wait.asks != 0) return true;
     if (wait.peers.empty() || wait.more_peers) return true;  // for what is not told
     const auto goes_on = [&](int peer) { return !stuck.contains(peer); };
     return wait.any ? std::any_of(wait.peers.begin(), wait.peers.end(), goes_on)

@@ -24,6 +24,8 @@ std::string text_of_peers(const WaitView& wait) {
 
 std::string text_of_tag(int tag) { return tag < kAnyTag ? "-" : tag == kAnyTag ? "any" : std::to_string(tag); }
 
+std::string text_of_what(const WaitView& wait) { return wait.asks == 0 ? wait.what : wait.what + ", asks"; }
+
 std::string filled(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string sentence_of(const JobWaits& job, int rank, int next) {
@@ -44,15 +46,15 @@ std::string text_of(const std::vector<JobWaits>& jobs) {
     for (const JobWaits& job : jobs) {
         text += fmt::format("{}job {:08x}: {} of {} ranks are seen here\n", text.empty() ? "" : "\n", job.number,
                             job.ranks.size(), job.size);
-        text += fmt::format("{:>5} {:>8}  {:<16}{:<12}{:>9}  {:<12}{:>8}  {:<20}{}\n", "rank", "pid", "program",
+        text += fmt::format("{:>5} {:>8}  {:<16}{:<18}{:>9}  {:<12}{:>8}  {:<20}{}\n", "rank", "pid", "program",
                             "waits in", "seconds", "for rank", "tag", "communicator", "by");
         for (const RankView& rank : job.ranks) {
             if (rank.waits.empty())
-                text += fmt::format("{:>5} {:>8}  {:<16}{:<12}\n", rank.rank, rank.pid, rank.program, "nothing");
+                text += fmt::format("{:>5} {:>8}  {:<16}{:<18}\n", rank.rank, rank.pid, rank.program, "nothing");
             for (const WaitView& wait : rank.waits)
-                text += fmt::format("{:>5} {:>8}  {:<16}{:<12}{:>9.1f}  {:<12}{:>8}  {:<20}{}\n", rank.rank, rank.pid,
-                                    rank.program, wait.what, wait.seconds, text_of_peers(wait), text_of_tag(wait.tag),
-                                    filled(wait.communicator), filled(wait.transport));
+                text += fmt::format("{:>5} {:>8}  {:<16}{:<18}{:>9.1f}  {:<12}{:>8}  {:<20}{}\n", rank.rank, rank.pid,
+                                    rank.program, text_of_what(wait), wait.seconds, text_of_peers(wait),
+                                    text_of_tag(wait.tag), filled(wait.communicator), filled(wait.transport));
         }
         if (job.stuck.empty()) continue;
         text += fmt::format("DEADLOCK: {} {} wait for each other and cannot go on\n", job.stuck.size(),
@@ -78,7 +80,8 @@ std::string json_of(const std::vector<JobWaits>& jobs) {
                                         {"tag", wait.tag < kAnyTag ? Json() : Json(wait.tag)},
                                         {"bytes", wait.bytes},
                                         {"communicator", wait.communicator},
-                                        {"transport", wait.transport}});
+                                        {"transport", wait.transport},
+                                        {"asks", wait.asks != 0}});
             entry["ranks"].push_back(one);
         }
         entry["deadlock"] = {{"stuck", job.stuck}, {"cycle", job.cycle}};

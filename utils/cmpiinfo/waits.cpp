@@ -82,6 +82,7 @@ RankView view_of(pid_t pid, const WaitPage& page) {
         others_may_come |= record.threads != 0;
         wait.tag = record.tag;
         wait.bytes = record.bytes;
+        wait.asks = record.asks.load(std::memory_order_relaxed);
         wait.more_peers = record.count > mpi::kMostPeers;
         for (int one = 0; one < std::clamp(record.count, 0, mpi::kMostPeers); one++)
             wait.peers.push_back(record.peers[one]);
@@ -128,7 +129,7 @@ void keep_lasting(const std::vector<JobWaits>& before, std::vector<JobWaits>* no
             for (const RankView& old_rank : old_job.ranks)
                 if (old_job.number == job.number && old_rank.pid == rank.pid)
                     for (const WaitView& old : old_rank.waits)
-                        if (old.place == wait.place) return true;
+                        if (old.place == wait.place && (wait.asks == 0 || wait.asks != old.asks)) return true;
         return false;
     };
     for (JobWaits& job : *now)

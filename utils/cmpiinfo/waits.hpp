@@ -21,6 +21,7 @@ struct WaitView {
     int tag = -2;            // below -1: none
     int64_t bytes = 0;
     std::string communicator, transport;
+    uint32_t asks = 0;  // above 0: the program asks by itself (MPI_Test), so often by now
     uint64_t place = 0;  // a later wait of the same thread has another one
 };
 
@@ -50,7 +51,8 @@ enum class Found { jobs, nothing, no_permission };
 // The job of a process; 0: all of this user, or of all users for root.
 Found look_at_jobs(pid_t pid, std::vector<JobWaits>* jobs);
 
-// Keeps what was there in both looks: a wait that goes on. Then finds the ranks that cannot go on, were nothing under
+// Keeps what was there in both looks: a wait that goes on; of a program that asks by itself where it has asked between
+// them. Then finds the ranks that cannot go on, were nothing under
 // way to them: Standstill tells whether that is so.
 void keep_lasting(const std::vector<JobWaits>& before, std::vector<JobWaits>* now);
 void find_deadlock(JobWaits* job);

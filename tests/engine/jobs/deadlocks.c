@@ -14,6 +14,21 @@ static void* compute(void* unused) {
     return unused;
 }
 
+static void keep_asking(int rank, long times) { /* each rank by another call; times 0: until the job is ended */
+    int x[2], flag = 0, index;
+    MPI_Request requests[2];
+    MPI_Irecv(&x[0], 1, MPI_INT, (rank + 1) % 3, 90 + rank, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&x[1], 1, MPI_INT, (rank + 2) % 3, 90 + rank, MPI_COMM_WORLD, &requests[1]);
+    for (long i = 0; !flag && (times == 0 || i < times); i++) {
+        if (rank == 0)
+            MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+        else if (rank == 1)
+            MPI_Iprobe(2, 89, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        else
+            MPI_Testany(2, requests, &index, &flag, MPI_STATUS_IGNORE);
+    }
+}
+
 int main(int argc, char** argv) {
     int rank, size, x = 0, y = 0;
     pthread_t other;
@@ -59,6 +74,14 @@ int main(int argc, char** argv) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, window);
         for (y = 1; rank == 0 && y < size; y++) MPI_Send(&y, 1, MPI_INT, y, 8, MPI_COMM_WORLD);
         MPI_Recv(&y, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "asks") == 0) { /* no deadlock: programs that ask may do something else */
+        keep_asking(rank, 0);
+    } else if (strcmp(how, "asked") == 0) { /* rank 0 has asked, and computes */
+        if (rank == 0) {
+            keep_asking(rank, 20000);
+            compute(NULL);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
     } else if (strcmp(how, "finalize") == 0) { /* one waits for a message of those that have finished */
         if (rank == 0) MPI_Probe(1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (strcmp(how, "threads") == 0) { /* no deadlock: another thread of rank 0 may still send */
