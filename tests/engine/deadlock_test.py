@@ -54,10 +54,10 @@ def look(*arguments):
     return done.returncode, done.stdout, done.stderr
 
 
-def in_job(how, protocol, check, *arguments, told=1):
+def in_job(how, protocol, check, *arguments, told=1, **environment):
     """Runs the job, calls check() with what it tells first, the process number of rank 0 before all, ends the job."""
     job = subprocess.Popen([mpiexec, "-n", str(RANKS), program, how, *arguments], stdout=subprocess.PIPE, text=True,
-                           start_new_session=True, env={**os.environ, "CMPI_PROTOCOL": protocol})
+                           start_new_session=True, env={**os.environ, "CMPI_PROTOCOL": protocol, **environment})
     try:
         check(*[job.stdout.readline().strip() for _ in range(told)])
     finally:
@@ -187,6 +187,19 @@ def none_while_one_is_late_at_a_fence(pid):
            code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 1)["what"] == "window" and not job["ranks"][0]["waits"], job)
 
 
+def none_while_the_holder_computes(pid):
+    code, job = until(pid, all_wait("window", (1, 2)))
+    expect("ranks that wait for a lock whose holder computes are in no deadlock",
+           code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 1)["peers"] == [0, 2] and wait_of(job, 1)["one_is_enough"]
+           and wait_of(job, 2)["peers"] == [0, 1] and not job["ranks"][0]["waits"], job)
+
+
+def none_while_a_target_computes(pid):
+    code, job = until(pid, all_wait("window", (1, 2)))
+    expect("ranks that flush to one that computes wait for it",
+           code == 0 and job["deadlock"]["stuck"] == [] and all(wait_of(job, rank)["peers"] == [0] for rank in (1, 2)), job)
+
+
 ASKS = [{"what": what, "asks": True, "communicator": WORLD, "peers": peers, "tag": tag, "one_is_enough": any_}
         for what, peers, tag, any_ in (("receive", [1], 90, False), ("probe", [2], 89, False), ("receive", [0, 1], 92, True))]
 
@@ -221,6 +234,11 @@ def wrong_numbers():
 ROWS = {f"{job[0]} over {job[1]}": lambda job=job: deadlock(*job) for job in DEADLOCKS}
 ROWS["computes over shm"] = lambda: in_job("computes", "shm", none_while_one_computes)
 ROWS["fence-late over shm"] = lambda: in_job("fence-late", "shm", none_while_one_is_late_at_a_fence)
+BY_MESSAGES = {"CMPI_WINDOW_ACCESS": "messages"}
+for by in ({}, BY_MESSAGES):
+    ROWS[f"lock-held over tcp{' by messages' if by else ''}"] = lambda by=by: in_job(
+        "lock-held", "tcp", none_while_the_holder_computes, **by)
+ROWS["flush-late over tcp by messages"] = lambda: in_job("flush-late", "tcp", none_while_a_target_computes, **BY_MESSAGES)
 ROWS["asks over shm"] = lambda: in_job("asks", "shm", shown_while_they_ask)
 ROWS["asked over shm"] = lambda: in_job("asked", "shm", nothing_after_asking)
 ROWS["stopped over shm"] = lambda: none_while_stopped_over("shm")

@@ -96,10 +96,16 @@ int wait_exposure(Window& window, bool* finished) {
             if (member.exposed && member.completes == 0) return has_lost(window);
         return true;
     };
+    const auto describe = [&](auto& what) {
+        for (int rank = 0; rank < window.group_size(); rank++) {
+            const Member& member = window.member(rank);
+            if (member.exposed && member.completes == 0) add_awaited_member(*window.comm, rank, what);
+        }
+    };
     if (finished == nullptr) {
-        progress_until(all_complete);
+        progress_until_one(all_complete, describe);
     } else {
-        if (!all_complete() && !progress()) window.wait.look_again();
+        if (!all_complete()) (void)progress_once(window.wait, describe);
         *finished = all_complete();
         if (!*finished) return MPI_SUCCESS;
     }

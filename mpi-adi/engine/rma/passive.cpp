@@ -46,8 +46,9 @@ int acquire(Window& window, int rank, LockKind kind) {
     } else {
         member.granted = false;
         tell(window, rank, {.kind = kind == LockKind::shared ? Kind::lock_shared : Kind::lock_exclusive});
+        // The member grants it when another one, that is not known here, lets it go.
         progress_until_one([&] { return member.granted || has_lost(window); },
-                           [&](auto& what) { add_awaited_member(*window.comm, rank, what); });
+                           [&](auto& what) { add_awaited_members(*window.comm, what); });
         got = member.granted;
     }
     member.asked = false;
@@ -61,7 +62,8 @@ int acquire(Window& window, int rank, LockKind kind) {
 int wait_for_flush(Window& window, int rank) {
     Member& member = window.member(rank);
     if (member.flushed < member.flushes)
-        progress_until([&] { return member.flushed >= member.flushes || has_lost(window); });
+        progress_until_one([&] { return member.flushed >= member.flushes || has_lost(window); },
+                           [&](auto& what) { add_awaited_member(*window.comm, rank, what); });
     if (member.flushed >= member.flushes) return MPI_SUCCESS;
     member.flushed = member.flushes;
     return MPIX_ERR_PROC_FAILED;
@@ -139,7 +141,8 @@ int begin_access(Window& window, int rank) {
         if (window.epoch != Epoch::locked_all) return MPI_ERR_RMA_SYNC;
         // Of several threads that come here first, one asks.
         if (member.asked)
-            progress_until([&] { return member.held != LockKind::none || !member.asked; });
+            progress_until_one([&] { return member.held != LockKind::none || !member.asked; },
+                               [&](auto& what) { add_awaited_members(*window.comm, what); });
         else if (const int error = acquire(window, rank, LockKind::shared))
             return error;
         if (member.held == LockKind::none) return MPIX_ERR_PROC_FAILED;
@@ -193,7 +196,9 @@ int unlock_all(Window& window) {
 
 void wait_local(Window& window, int rank) {
     const Member& member = window.member(rank);
-    if (member.outstanding > 0) progress_until([&] { return member.outstanding == 0; });
+    if (member.outstanding > 0)
+        progress_until_one([&] { return member.outstanding == 0; },
+                           [&](auto& what) { add_awaited_member(*window.comm, rank, what); });
 }
 
 int flush_members(Window& window, int first, int last) {

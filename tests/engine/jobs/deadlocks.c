@@ -74,6 +74,20 @@ int main(int argc, char** argv) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, window);
         for (y = 1; rank == 0 && y < size; y++) MPI_Send(&y, 1, MPI_INT, y, 8, MPI_COMM_WORLD);
         MPI_Recv(&y, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "lock-held") == 0) { /* no deadlock: the holder of a lock computes */
+        MPI_Win window;
+        MPI_Win_create(&x, sizeof x, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        if (rank != 0) MPI_Recv(&y, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, window);
+        for (y = 1; rank == 0 && y < size; y++) MPI_Send(&y, 1, MPI_INT, y, 8, MPI_COMM_WORLD);
+        compute(NULL);
+    } else if (strcmp(how, "flush-late") == 0) { /* no deadlock: the target of operations computes */
+        MPI_Win window;
+        MPI_Win_create(&x, sizeof x, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        if (rank == 0) compute(NULL);
+        MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
+        do MPI_Put(&y, 1, MPI_INT, 0, 0, 1, MPI_INT, window); /* it serves some of them before it computes */
+        while (MPI_Win_flush(0, window) == MPI_SUCCESS);
     } else if (strcmp(how, "asks") == 0) { /* no deadlock: programs that ask may do something else */
         keep_asking(rank, 0);
     } else if (strcmp(how, "asked") == 0) { /* rank 0 has asked, and computes */
