@@ -28,7 +28,7 @@ def run(mpiexec, processes, command, limit=None):
     """What is wrong with a job, or nothing."""
     job = subprocess.Popen(
         [mpiexec, "-disable-auto-cleanup", "-n", str(processes), "sh", "-c", SHELL, "sh", *command],
-        env=dict(os.environ, CMPI_ROBUST="1"),
+        env={"CMPI_ROBUST": "1", **os.environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -8,10 +8,10 @@
 #include <unordered_map>
 
 #include "core/process/never_destroyed.hpp"
-#include "core/shm/fd.hpp"
 #include "mpi-adi/engine/card.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 
 namespace viaduct::mpi {
@@ -19,8 +19,6 @@ namespace {
 
 // Numbers of nodes of other jobs; launchers count from zero, and below it.
 constexpr int kOtherNodes = 1 << 30;
-// The last descriptors stay for connections that carry messages, and for the program.
-constexpr int kSpareDescriptors = 16;
 
 struct Introduction {
     uint32_t number;  // of the process, for all jobs
@@ -133,11 +131,6 @@ int connect_added() {
     return failed == MPIP_SUCCESS ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
-// Before any message goes: nothing but the end of a connection shows the end of the process.
-void connect_now(process_t& process) {
-    if (descriptors_left(kSpareDescriptors)) process.p_proto->pt_queuedsend(&process);
-}
-
 }  // namespace
 
 std::string own_introduction() {
@@ -183,7 +176,7 @@ void hold_processes(const Group& group) {
         if (!is_of_other_job(number)) continue;
         process_t& process = *world().processes[size_t(number)];
         process.p_flags &= ~MPIP_PROC_REMOVED;
-        if (process.p_conns++ == 0) connect_now(process);
+        if (process.p_conns++ == 0) robust::connect_early(process);
     }
 }
 

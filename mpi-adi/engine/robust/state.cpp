@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "core/process/never_destroyed.hpp"
+#include "core/shm/fd.hpp"
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/robust/agreement.hpp"
@@ -15,6 +16,7 @@ namespace viaduct::mpi::robust {
 namespace {
 
 constexpr long kNoJobIsLarger = 1 << 20;
+constexpr int kSpareDescriptors = 16;
 
 // Process numbers, in the order in which this process has heard of their loss.
 NeverDestroyed<std::vector<int>> lost_processes;
@@ -259,10 +261,18 @@ void take_launchers_signal() {
 
 }  // namespace
 
+void connect_early(process_t& process) {
+    if (descriptors_left(kSpareDescriptors)) process.p_proto->pt_queuedsend(&process);
+}
+
 void use_hint(const Info& given, Comm& comm) {
     const std::string* const value = given.find("cmpi_robust");
     if (value == nullptr || *value != "true") return;
-    for (int rank = 0; rank < comm.remote_size; rank++) forgive(*members_of(comm)[rank]);
+    for (int rank = 0; rank < comm.remote_size; rank++) {
+        process_t& member = *members_of(comm)[rank];
+        forgive(member);
+        connect_early(member);
+    }
     for (mpip_comm& way : comm.channels) way.c_flags |= MPIP_COMM_ROBUST;
     take_launchers_signal();
 }

@@ -88,6 +88,10 @@ bool goes_on();
 void attached(Comm& comm);
 void detached(Comm& comm);
 
+// Begins to connect a process, before any message goes to it: nothing but the end of a connection shows the end of a
+// process whose loss does not end the job. The last descriptors of this process stay for connections that carry
+// messages, and for the program.
+void connect_early(process_t& process);
 // The info key cmpi_robust = true of a communicator: from now on the loss of its members does not end the job.
 void use_hint(const Info& given, Comm& comm);
 // Of none: before modules are opened. Connections are made at the start then: the end of a process to which there is no

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What each call of a job of four processes gives when one has died, by name; processes that are stopped, which are
-// slow and not lost; one that becomes another program, which is lost; and processes whose main() ends by
-// pthread_exit(), which end with their last thread.
-// usage: robust_calls calls | executed | main-ends | stopped [SECONDS]
+// slow and not lost; one that becomes another program, which is lost; one that dies without a message to some of the
+// others, where a communicator alone goes on; and processes whose main() ends by pthread_exit(), which end with their
+// last thread.
+// usage: robust_calls calls | executed | hint | main-ends | stopped [SECONDS]
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -250,6 +251,27 @@ MPI_Comm executed(MPI_Comm comm, const char* self) {
     return left;
 }
 
+// By the info key, in a job that connects with the first message. Only rank 0 sends one to the process that dies.
+MPI_Comm hinted() {
+    constexpr int kTag = 12;
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "cmpi_robust", "true");
+    EXPECT(MPI_Comm_set_info(MPI_COMM_WORLD, info) == MPI_SUCCESS);
+    MPI_Info_free(&info);
+    if (rank == kVictim) {
+        EXPECT(receive_from(0, kTag, MPI_COMM_WORLD) == MPI_SUCCESS);
+        die();
+    }
+    for (int other = 1; rank == 0 && other < kLeft; other++)
+        EXPECT(receive_from(other, kTag, MPI_COMM_WORLD) == MPI_SUCCESS);
+    EXPECT(MPI_Send(&rank, 1, MPI_INT, rank == 0 ? kVictim : 0, kTag, MPI_COMM_WORLD) == MPI_SUCCESS);
+    EXPECT(receive_from(kVictim, 1, MPI_COMM_WORLD) == MPIX_ERR_PROC_FAILED);
+    MPI_Comm left;
+    EXPECT(MPIX_Comm_shrink(MPI_COMM_WORLD, &left) == MPI_SUCCESS);
+    return left;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -265,8 +287,9 @@ int main(int argc, char** argv) {
         ::pthread_exit(nullptr);
     }
     MPI_Comm comm;
-    EXPECT(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
+    EXPECT(MPI_Comm_dup(what == "hint" ? MPI_COMM_SELF : MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
     MPI_Comm left = what == "stopped"    ? stopped(comm, seconds)
+                    : what == "hint"     ? hinted()
                     : what == "executed" ? executed(comm, argv[0])
                                          : calls(comm);
     int all = 0;
