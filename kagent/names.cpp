@@ -143,7 +143,7 @@ bool names_this_host(std::string_view name, std::string_view hostname, const std
 
 std::string own_hostname() {
     char name[HOST_NAME_MAX + 1] = {};
-    if (::gethostname(name, sizeof name - 1) != 0) return "localhost";
+    if (::gethostname(name, sizeof name) != 0) return "localhost";
     return name;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -41,8 +42,8 @@ int code_for_launcher(int code) {
 Comm own_comm;
 
 std::string host_name() {
-    char name[64] = "";
-    ::gethostname(name, sizeof name - 1);
+    char name[HOST_NAME_MAX + 1] = "";
+    ::gethostname(name, sizeof name);
     return name;
 }
 

@@ -3,7 +3,10 @@
 #include "kagent/names.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
+#include <climits>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -152,6 +155,17 @@ TEST(HostNamesTest, ThisHostIsKnownByItsNamesAndAddresses) {
          {"", "node", "node7.", "node77", "cluster.example", "192.0.2.8", "::2", "127.0.0", "node7.other"}) {
         EXPECT_FALSE(names_this_host(name, "node7.cluster.example", addresses)) << name;
     }
+}
+
+TEST(HostNamesTest, TheLongestNameOfAHostIsWhole) {
+    const std::string longest(HOST_NAME_MAX, 'h');
+    EXPECT_EXIT(
+        {
+            if (::unshare(CLONE_NEWUTS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWUTS) != 0) ::_exit(0);
+            if (::sethostname(longest.data(), longest.size()) != 0) ::_exit(0);
+            ::_exit(own_hostname() == longest ? 0 : 1);
+        },
+        ::testing::ExitedWithCode(0), "");
 }
 
 TEST(DevicesTest, TheKernelTellsItsInterfacesAndTheirAddresses) {
