@@ -256,16 +256,20 @@ void errhandler_release(Errhandler* handler) {
     }
 }
 
+// Errors of calls without a communicator, window, file or session belong to MPI_COMM_SELF (MPI 4.0, 9.3). Before MPI
+// 4.0 they belonged to MPI_COMM_WORLD, and a program that has set a handler there alone gets them there.
+Communicator* comm_of_no_object() {
+    const auto is_fatal = [](const Communicator* comm) { return comm->errhandler->handle == MPI_ERRORS_ARE_FATAL; };
+    return the_self != nullptr && is_fatal(the_self) && !is_fatal(the_world) ? the_world : the_self;
+}
+
 int tell(Comm* base, int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]] {
         return code;
     }
     auto* comm = static_cast<Communicator*>(base);
     if (!comm) {
-        comm = the_world;
-        if (comm && comm->errhandler->handle == MPI_ERRORS_ARE_FATAL) {
-            comm = the_self;
-        }
+        comm = comm_of_no_object();
     } else if (comm->errhandler == unset_errhandler() && the_world->errhandler->handle != MPI_ERRORS_ARE_FATAL) {
         comm = the_world;
     }

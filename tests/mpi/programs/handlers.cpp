@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Among threads an error handler runs for one error at a time, also for those that are found before anything
 // else is looked at: a null pointer where an answer should go. A communicator for which none was set has that of
-// MPI_COMM_WORLD.
+// MPI_COMM_WORLD. Errors without an object go to the handler of MPI_COMM_SELF, and to that of MPI_COMM_WORLD where the
+// program has set that one alone.
 #include <unistd.h>
 
 #include <atomic>
@@ -21,6 +22,9 @@ void handler(MPI_Comm*, int*, ...) {
     ::usleep(1000);  // sleeps: handlers of other threads would begin
     --inside;
 }
+
+int calls_on_self = 0;
+void alone_on_self(MPI_Comm* comm, int*, ...) { calls_on_self += *comm == MPI_COMM_SELF ? 1 : 100; }
 
 }  // namespace
 
@@ -72,6 +76,22 @@ int main(int argc, char** argv) {
     MPI_Errhandler shown;
     MPI_Comm_get_errhandler(early, &shown);
     EXPECT(shown == MPI_ERRORS_ARE_FATAL);
+
+    MPI_Errhandler alone;
+    MPI_Comm_create_errhandler(alone_on_self, &alone);
+    const auto mistake_without_object = [&word] { return MPI_Comm_size(MPI_COMM_NULL, &word); };
+    EXPECT(mistake_without_object() == MPI_ERR_COMM);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, alone);
+    for (const MPI_Errhandler of_world : {MPI_ERRORS_RETURN, MPI_ERRORS_ARE_FATAL, made}) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_world);
+        const int on_self = calls_on_self;
+        mistake_without_object();
+        EXPECT(calls_on_self == on_self + 1 && calls == before + 1);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    mistake_without_object();
+    EXPECT(calls == before + 2);
+    MPI_Errhandler_free(&alone);
 
     for (MPI_Comm* comm : {&early, &own, &dup_of_early}) MPI_Comm_free(comm);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
