@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: BSD-2-Clause
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* mpi.h: the MPI interface of libcmpi, for C and C++.
  *
  * Values and layouts are those of the MPICH ABI (libmpich.so.12), so that a program compiled with this header runs with
