@@ -29,9 +29,9 @@ def rows(program):
     for line in found.stdout.splitlines():
         name, mistake, text = line.split("\t")
         parts = [plain(end) for end in text.split(" || ")]
-        cures = [part.partition("; cure: ")[2] for part in parts]
+        cures = "<br>".join(dict.fromkeys(part.partition("; cure: ")[2] for part in parts))  # each text has its own
         said = "<br>".join("`" + part.partition("; cure: ")[0] + "`" for part in parts)
-        yield name, f"| {mistake} | {said} | {cures[0]} |".replace("||", "|")
+        yield name, f"| {mistake} | {said} | {cures} |".replace("||", "|")
 
 
 def main():
