@@ -90,6 +90,14 @@ static void* ask(void* timeout) {
     return NULL;
 }
 
+/* A request that comes before the wait, and finds none within its grace, is made again. */
+static void* ask_until_met(void* unused) {
+    (void)unused;
+    while (request(vi, "here", 30000) == VIP_NO_MATCH) {
+    }
+    return NULL;
+}
+
 static VIP_RETURN listen_for(VIP_ULONG timeout) {
     char local[256], remote[256];
     VIP_VI_ATTRIBUTES theirs;
@@ -142,7 +150,7 @@ static VIP_RETURN peer(VIP_ULONG timeout) {
 /* ---- the calls that ask the agent, or may */
 
 static void before_incoming(void) {
-    in_thread(ask, (void*)(size_t)30000);
+    in_thread(ask_until_met, NULL);
     must(listen_for(20000), "VipConnectWait");
 }
 static void before_pending(void) {
