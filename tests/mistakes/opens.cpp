@@ -5,7 +5,7 @@
 //
 // --first: a NIC that is opened before, so that limits set after it meet the other one alone. --files: so many
 // descriptors may be opened beyond those that are open. --memory: so many bytes more may be mapped. --wait: then
-// VipConnectWait for 100 ms. --hold: the NIC stays open until standard input ends.
+// VipConnectWait, which ends early where no daemon can be had. --hold: the NIC stays open until standard input ends.
 #include <sys/resource.h>
 #include <unistd.h>
 #include <viaduct/ext.h>
@@ -62,7 +62,7 @@ bool wait_for_request(VIP_NIC_HANDLE nic) {
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;
     return tell("VipConnectWait",
-                VipConnectWait(nic, reinterpret_cast<VIP_NET_ADDRESS*>(local), 100,
+                VipConnectWait(nic, reinterpret_cast<VIP_NET_ADDRESS*>(local), 30000,
                                reinterpret_cast<VIP_NET_ADDRESS*>(remote), &attributes, &connection));
 }
 
