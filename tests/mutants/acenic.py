@@ -34,7 +34,7 @@ MUTANTS = [
     Mutant(
         "listener-refused-by-another", (), "a host says for another that it does not listen",
         PACKET + "requests.cpp",
-        "match != matches_.end() && match->second.slot == slot", "match != matches_.end()",
+        "match == matches_.end() || match->second.slot != slot", "match == matches_.end() || slot == kNoSlot",
         ("unit AcenicSteering.NoMatchOfAListenerThatHasLeftDoesNotCount",),
     ),
     Mutant(
@@ -65,13 +65,13 @@ MUTANTS = [
     Mutant(
         "kept-requests-unlimited", (), "any number of requests without a waiter is kept",
         PACKET + "requests.cpp",
-        "    if (waiting_.size() == kMostWaiting) waiting_.pop_front();\n", "",
+        "    if (waiting_.size() == kMostWaiting) erase_one_waiting();\n", "",
         ("unit AcenicSteering.OfManyRequestsWithoutAWaiterTheLastOnesAreKept",),
     ),
     Mutant(
         "requests-of-a-dead-host", (), "requests go on to a host that has left",
         PACKET + "requests.cpp",
-        "    std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });\n", "",
+        "    erase_matches([&](const Match& m) { return m.slot == slot; });\n", "",
         ("unit AcenicSteering.WhatAHostHadGoesToTheOthersWhenItHasLeft",),
     ),
     Mutant(
