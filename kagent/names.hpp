@@ -33,8 +33,8 @@ std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, b
 // nothing is known of.
 bool counts_default_nics(const NicNaming& naming, std::string_view name);
 
-// The NIC that is opened when no name says more: number `index` of the default provider. None where that provider
-// offers fewer: a NIC of another one does not stand in, because it may reach other hosts.
+// The NIC of a name without a provider: number `index` of the default provider. Nothing if that provider offers fewer:
+// a NIC of another provider may reach other hosts, so it is no replacement.
 std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index = 0);
 
 // True when `name` means this host: its name, short or full, localhost, or a numeric address of an interface.

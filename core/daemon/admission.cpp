@@ -19,10 +19,18 @@ constexpr auto kNoUser = static_cast<uid_t>(-1);
 
 bool serves(uid_t user) { return ::geteuid() == 0 || user == 0 || user == ::geteuid(); }
 
+bool add_to(int epoll, int fd, void* subject) {
+    epoll_event e{};
+    e.events = EPOLLIN | EPOLLRDHUP;
+    e.data.ptr = subject;
+    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
 }  // namespace
 
 Admission::Admission(Fd listener, int epoll, epoll_data_t data, const Rules& rules, Closers& closers)
     : rules_(rules),
+      epoll_(epoll),
       closers_(closers),
       acceptor_(std::move(listener), epoll, data),
       silent_(rules.silent_of_one_user, rules.silent_in_all) {}
@@ -60,13 +68,25 @@ bool Admission::accept_one(Daemon& daemon, int64_t now) {
     bool ended = false;
     p.process = peer_process(p.socket.get(), p.pid, &ended);
     silent_.add(p.user, p.number);
-    if (ended || !daemon.enter(p)) {
-        settle(p);
-        closers_.close_socket(p.user, std::move(p.socket));
-    }
+    if (ended || !daemon.enter(p)) release(p);
+    return true;
+}
+
+// Without a watch on the process the end of the socket shows the program's end.
+bool Admission::watch(const Program& p, void* subject) {
+    if (!add_to(epoll_, p.socket.get(), subject)) return false;
+    if (p.process.valid()) add_to(epoll_, p.process.get(), subject);
     return true;
 }
 
 void Admission::settle(const Program& p) { silent_.remove(p.user, p.number); }
+
+void Admission::release(Program& p) {
+    settle(p);
+    // Out of the epoll set before they are closed: other processes may hold the same descriptions.
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, p.socket.get(), nullptr);
+    if (p.process.valid()) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, p.process.get(), nullptr);
+    closers_.close_socket(p.user, std::move(p.socket));
+}
 
 }  // namespace viaduct::daemon

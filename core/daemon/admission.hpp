@@ -23,11 +23,11 @@ namespace viaduct::daemon {
 // A program that the daemon serves, or that is silent.
 struct Program {
     Fd socket;
-    Fd process;           // pidfd: a forked child may hold the socket open; invalid where the kernel gives none
-    uint64_t number = 0;  // counts the programs that have come
+    Fd process;           // pidfd: a forked child may hold the socket open; invalid if the kernel has no pidfds
+    uint64_t number = 0;  // counts the programs since the daemon's start
     uid_t user = 0;
     pid_t pid = 0;
-    int64_t since = 0;  // the program has come
+    int64_t since = 0;  // time at which the daemon accepted the connection
 };
 
 class Admission {
@@ -41,8 +41,8 @@ public:
     // Has the sessions of the programs.
     class Daemon {
     public:
-        // Takes the program, which is silent, and watches its descriptors. False: the daemon cannot watch them, and
-        // leaves the program as it was.
+        // Takes the program, which is silent, and calls watch(). False: its descriptors cannot be watched, and the
+        // program is unchanged.
         virtual bool enter(Program&) = 0;
         // Reads the messages that this silent program has sent, and closes it if it is silent after them. Calls
         // settle() in either case.
@@ -58,8 +58,12 @@ public:
 
     // Admits some of the programs that wait. The daemon may have to close silent ones for them.
     void accept(Daemon&);
-    // The program is silent no longer, or has left. A second call for a program does nothing.
+    // Events of the program's socket and of its process carry `subject`. False: the kernel has no memory for that.
+    bool watch(const Program&, void* subject);
+    // The program is silent no longer. A second call for a program does nothing.
     void settle(const Program&);
+    // The program leaves: `closers` close its socket. No event comes for it from now on.
+    void release(Program&);
     // The program has been silent for too long.
     bool is_late(const Program& p, int64_t now) const { return now - p.since > rules_.silent_ns; }
 
@@ -71,6 +75,7 @@ private:
     bool accept_one(Daemon&, int64_t now);
 
     const Rules rules_;
+    const int epoll_;
     Closers& closers_;
     fair::Acceptor acceptor_;
     fair::PendingConnections silent_;

@@ -46,8 +46,8 @@ std::byte* map_shared(int fd, size_t bytes, Segment::Access access) {
 }
 
 // Huge pages are few: where the owner has punched one out again, an access finds none and raises SIGBUS. Only a file of
-// huge pages refuses to be mapped from its second small page on. Transparent huge pages are no such file: the kernel
-// makes small ones instead. fstat() does not tell the two apart, and a filter of system calls may forbid fstatfs().
+// huge pages refuses to be mapped from its second small page on. A file with transparent huge pages allows both: the
+// kernel splits them. fstat() does not tell the two apart, and a filter of system calls may forbid fstatfs().
 bool has_huge_pages(int fd) {
     const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
     void* second = map_own(page, PROT_NONE, MAP_SHARED, fd, static_cast<off_t>(page));

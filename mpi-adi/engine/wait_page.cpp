@@ -45,7 +45,7 @@ void show_since(WaitRecord& record, int64_t since) {
     std::atomic_ref<int64_t>(record.since).store(since, std::memory_order_release);
 }
 
-// All but the time, in one that is hidden.
+// Fills all fields but the time. The record is hidden.
 void fill_record(WaitRecord& record, const Awaited& what) {
     record.kind = static_cast<uint32_t>(what.kind);
     record.context = what.context;
@@ -59,7 +59,7 @@ void fill_record(WaitRecord& record, const Awaited& what) {
     std::snprintf(record.communicator, sizeof record.communicator, "%s", name_of_context(what.context).c_str());
 }
 
-// Not of the parent's page, in a forked child that has its own.
+// A forked child with a page of its own does not write into a record of its parent.
 bool is_ours(const WaitRecord* record) {
     return page != nullptr && record >= page->records && record < page->records + kWaitRecords;
 }
@@ -126,7 +126,7 @@ void ShownAsking::write(const Awaited& what, bool is_new) {
     show_since(*record_, since);
 }
 
-// By the one thread that has the engine's lock. 0 means another thing.
+// Called with the engine's lock held. The count passes over 0, which says that a thread waits in a call.
 void ShownAsking::count() {
     if (!is_ours(record_)) return;
     const uint32_t next = record_->asks.load(std::memory_order_relaxed) + 1;

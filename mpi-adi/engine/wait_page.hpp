@@ -121,11 +121,11 @@ private:
     bool asked_ = false;
 };
 
-// The waits of a program that asks by itself. Its record stays when an answer has come: then nothing counts there.
+// The wait of a program that polls (MPI_Test, MPI_Iprobe). The record stays after a successful poll, and its count stops.
 class ShownAsking {
 public:
-    // After so many answers in a row that were no. Of a program that asks for several things in turn now one is shown,
-    // now another, for a prime number comes round to each.
+    // `times`: polls without success in a row. A program may poll several requests in turn: the record then shows each of
+    // them at times, because kManyTimes is a prime number.
     template <class Describe>
     void found_nothing(unsigned times, Describe&& describe) {
         if (times < kManyTimes) [[likely]]
@@ -146,7 +146,7 @@ private:
 
     WaitRecord* record_ = nullptr;
 };
-// Of the process: it has one place among the records.
+// The one record of this process for polling.
 extern ShownAsking shown_asking;
 
 }  // namespace viaduct::mpi

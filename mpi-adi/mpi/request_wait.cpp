@@ -211,7 +211,7 @@ int end_one(MPI_Request* handle, MPI_Status* status, const char* function) {
     return error;
 }
 
-// Of all calls of this kind together.
+// One count for MPI_Test, MPI_Testall, MPI_Testany and MPI_Testsome together.
 ProgressWait asked;
 
 void progress_once_for_any(int count, const MPI_Request* handles) {

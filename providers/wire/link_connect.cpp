@@ -23,7 +23,7 @@ constexpr uint32_t kSmallest = kHeaderBytes + kConnectBytes;
 // The source address of a request may be forged. Until a frame of the peer shows that it gets ours, the link sends at
 // most so many times the bytes of the peer's requests (RFC 9000, 8.1).
 constexpr uint64_t kMostAnswered = 3;
-// Of these bytes a pending and a reset may take so many.
+// The part of these bytes that is kept for a pending and a reset.
 constexpr uint64_t kAnsweredBeside = 2 * (kHeaderBytes + kAnswerBytes);
 
 }  // namespace

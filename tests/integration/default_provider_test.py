@@ -14,7 +14,7 @@ import eventually  # noqa: E402
 DEFAULT_NIC = VIPINFO = ""
 LIMIT = 30  # seconds
 NAMES = ("nic0", "VINIC", "/dev/via_eth0", "machine-of-old")
-# Of the agent that serves all programs of a case: paramnet and udp have a NIC, acenic has none.
+# The agent's environment: its paramnet and its udp have a NIC, its acenic has none.
 OF_THE_AGENT = {"VIADUCT_UDP_INTERFACES": "127.0.0.1", "VIADUCT_UDP_PORT": "4819",
                 "VIADUCT_ACENIC_PORTS": "net_af_packet,iface=eth9"}
 WHY = "the default provider, acenic, offers no NIC: there is no Ethernet interface eth9 in this network namespace"

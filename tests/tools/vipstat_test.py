@@ -64,15 +64,18 @@ class Looking(Case):
         return eventually("the wanted picture of the process", look, [pid, os.getpid()], 20)
 
 
+def counters_of(pid):
+    folder = "/proc/%d/fd" % pid
+    (path,) = [path for path in (os.path.join(folder, fd) for fd in os.listdir(folder)) if "memfd:viaduct-stats" in os.readlink(path)]
+    return path
+
+
 class States(Looking):
     def test_a_reader_of_the_counters_cannot_shorten_them(self):
         # A process whose counters are unmapped would be ended by SIGBUS when it counts.
         with Program(VIPPING, "-s", "-d", "nic0") as server:
             server.line()
-            folder = "/proc/%d/fd" % server.pid
-            (counters,) = [path for path in (os.path.join(folder, fd) for fd in os.listdir(folder))
-                           if "memfd:viaduct-stats" in os.readlink(path)]
-            with open(counters, "r+b", buffering=0) as file:
+            with open(counters_of(server.pid), "r+b", buffering=0) as file:
                 with self.assertRaises(PermissionError):
                     os.truncate(file.fileno(), 0)
             self.until(server.pid, lambda seen: seen["counters"]["nics_opened"] == 1)
@@ -83,10 +86,7 @@ class States(Looking):
         with Program(VIPPING, "-s", "-d", "nic0") as server:
             server.line()
             self.until(server.pid, lambda seen: seen["counters"]["nics_opened"] == 1)
-            folder = "/proc/%d/fd" % server.pid
-            (counters,) = [path for path in (os.path.join(folder, fd) for fd in os.listdir(folder))
-                           if "memfd:viaduct-stats" in os.readlink(path)]
-            with open(counters, "r+b", buffering=0) as file:
+            with open(counters_of(server.pid), "r+b", buffering=0) as file:
                 with self.assertRaises(PermissionError):
                     mmap.mmap(file.fileno(), 0)
                 with self.assertRaises(PermissionError):

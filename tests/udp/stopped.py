@@ -9,14 +9,12 @@ import argparse
 import contextlib
 import os
 import signal
-import socket
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, Loopback, end, finish, outcome  # noqa: E402
 
-from eventually import eventually  # noqa: E402
+import udpd  # noqa: E402
 
 LATE = 2000   # ms beyond its timeout; a call that waits for the daemon takes 5 s
 SLOW = 1000   # ms: the slowest message; one that waits for the daemon's lock takes 5 s
@@ -24,24 +22,6 @@ AWAY = 3      # seconds from the start of a slow daemon until it listens
 FEW = 4       # starts within that time; one at each failure were 15 or more
 WAITING = 5000  # ms: longer than AWAY
 CALLS = ("VipConnectWait", "VipConnectPeerRequest", "VipDisconnect")
-
-
-@contextlib.contextmanager
-def daemon(hosts, build, host):
-    """The daemon of that host, which listens."""
-    process = subprocess.Popen([os.path.join(build, "sbin/viaduct-udpd"), "--address", hosts.ip(host, 0), "--linger-ms", "-1"],
-                               env=hosts.environment(host))
-
-    def listens():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
-            return client.connect_ex("\0viaduct-udpd-%d-%s:4792" % (os.geteuid(), hosts.ip(host, 0))) == 0
-
-    try:
-        eventually("viaduct-udpd listens", listens, [process.pid])
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def check_calls(said, timeouts):
@@ -76,7 +56,7 @@ def talking(hosts, waits, *timeouts):
 
 
 def calls_keep_their_deadlines(hosts, build, waits):
-    with daemon(hosts, build, 0) as stopped:
+    with udpd.listening(hosts, build, 0) as stopped:
         stopped.send_signal(signal.SIGSTOP)
         caller = hosts.start(0, waits, "call", 500, 0)
         try:
@@ -87,7 +67,7 @@ def calls_keep_their_deadlines(hosts, build, waits):
 
 
 def connections_go_on(hosts, build, waits):
-    with daemon(hosts, build, 1), daemon(hosts, build, 0) as stopped:
+    with udpd.listening(hosts, build, 1), udpd.listening(hosts, build, 0) as stopped:
         stopped.send_signal(signal.SIGSTOP)
         with talking(hosts, waits, 500, 0) as talk:
             said = finish(talk, "a program that talks", r"(.|\n)*")
@@ -104,7 +84,7 @@ def a_slow_daemon(hosts, build, waits):
     os.chmod(slow, 0o755)
     hosts.settings["VIADUCT_UDPD"] = slow
     try:
-        with daemon(hosts, build, 1), daemon(hosts, build, 0) as ended, talking(hosts, waits, WAITING) as talk:
+        with udpd.listening(hosts, build, 1), udpd.listening(hosts, build, 0) as ended, talking(hosts, waits, WAITING) as talk:
             for word in ("connected", "calls"):
                 if talk.stdout.readline().strip() != word:
                     raise Failure("a program that talks: not " + word)

@@ -12,12 +12,12 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, Loopback, Skipped, end, finish, outcome  # noqa: E402
 
+import udpd  # noqa: E402
 from eventually import eventually  # noqa: E402
 
 VICTIM, THIEF = 4241, 4242  # user ids; they need no name
@@ -78,25 +78,6 @@ def thief(name, ip):
         os.waitpid(pid, 0)
 
 
-@contextlib.contextmanager
-def daemon(build, hosts, ip, **settings):
-    """root's viaduct-udpd; the name of its socket."""
-    name = "\0viaduct-udpd-0-%s:4792" % ip
-    process = subprocess.Popen([os.path.join(build, "sbin/viaduct-udpd"), "--address", ip, "--linger-ms", "-1"],
-                               env={**hosts.environment(0), **settings})
-
-    def listens():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
-            return client.connect_ex(name) == 0
-
-    try:
-        eventually("viaduct-udpd listens", listens, [process.pid])
-        yield name
-    finally:
-        process.kill()
-        process.wait()
-
-
 def talk(hosts, waits, what):
     echo = hosts.start(0, waits, "echo")
     client = None
@@ -112,20 +93,20 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--waits", required=True, help="the program of waits.c")
     options = parser.parse_args()
-    waits = os.path.abspath(options.waits)
+    waits, build = os.path.abspath(options.waits), os.path.abspath(options.build)
 
     def run():
         if os.geteuid() != 0:
             raise Skipped("needs root, to be two users")
         with Loopback(user=VICTIM) as hosts:
-            ip = hosts.ip(0, 0)
-            with daemon(options.build, hosts, ip) as name, thief(name, ip) as taken:
+            name, ip = udpd.socket_name(hosts, 0), hosts.ip(0, 0)
+            with udpd.listening(hosts, build, 0), thief(name, ip) as taken:
                 for _ in range(TIMES):
                     talk(hosts, waits, "a client beside the thief")
                 if select.select([taken], [], [], 0)[0]:
                     raise Failure("another user has got the request of a client of this host")
             print("a client beside another user's filters for the same name: good", flush=True)
-            with daemon(options.build, hosts, ip, VIADUCT_AGENT_CROSS_USER="true") as name, thief(name, ip) as taken:
+            with udpd.listening(hosts, build, 0, VIADUCT_AGENT_CROSS_USER="true"), thief(name, ip) as taken:
                 client = hosts.start(0, waits, "talk", "hosta", 100)
                 try:
                     eventually("a request reaches another user's program", lambda: select.select([taken], [], [], 0)[0], [client.pid])

@@ -192,6 +192,7 @@ protected:
             const Fd next(::accept(listener.get(), nullptr, nullptr));
             return connected == 4;
         }));
+        listener.reset();  // no thread waits for ever
         for (std::thread& thread : threads) thread.join();
         if (name[0] == '/') ::unlink(name.c_str());
         return in_turn;

@@ -4,12 +4,12 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <vector>
 
 #include "core/fair/acceptor.hpp"
+#include "unix_listener.hpp"
 
 namespace viaduct::fair {
 namespace {
@@ -34,31 +34,18 @@ private:
 
 class AcceptorTest : public testing::Test {
 protected:
-    AcceptorTest() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), acceptor_(listening(), epoll_.get(), epoll_data_t{this}) {}
+    AcceptorTest()
+        : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+          acceptor_(listener_.listening(16), epoll_.get(), epoll_data_t{this}) {}
 
-    Fd listening() {
-        Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        sockaddr_un any{};
-        any.sun_family = AF_UNIX;
-        EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any.sun_family), 0);  // a name of its own
-        length_ = sizeof name_;
-        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name_), &length_);
-        EXPECT_EQ(::listen(fd.get(), 16), 0);
-        return fd;
-    }
-    Fd client() const {
-        Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-        EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name_), length_), 0);
-        return fd;
-    }
+    Fd client() const { return listener_.client(); }
     Next next(int64_t now = 1) { return acceptor_.next(pending_, now, &out_, &oldest_); }
     bool is_readable() const {
         epoll_event e{};
         return ::epoll_wait(epoll_.get(), &e, 1, 0) == 1;
     }
 
-    sockaddr_un name_{};
-    socklen_t length_ = 0;
+    tests::UnixListener listener_;
     const Fd epoll_;
     Acceptor acceptor_;
     PendingConnections pending_{32, 128};

@@ -7,13 +7,13 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "core/daemon/idle_end.hpp"
+#include "unix_listener.hpp"
 
 namespace viaduct::daemon {
 namespace {
@@ -25,7 +25,8 @@ class AdmissionTest : public testing::Test, protected Admission::Daemon {
 protected:
     AdmissionTest()
         : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-          admission_(listening(), epoll_.get(), epoll_data_t{this}, {"test", kOfOneUser, 8, kSilent}, closers_) {}
+          admission_(listener_.listening(64), epoll_.get(), epoll_data_t{this}, {"test", kOfOneUser, 8, kSilent},
+                     closers_) {}
 
     bool enter(Program& p) override {
         if (full_) return false;
@@ -41,28 +42,13 @@ protected:
         if (!speaks_) inside_.erase(p);
     }
 
-    Fd listening() {
-        Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        sockaddr_un any{};
-        any.sun_family = AF_UNIX;
-        EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any.sun_family), 0);  // a name of its own
-        length_ = sizeof name_;
-        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name_), &length_);
-        EXPECT_EQ(::listen(fd.get(), 64), 0);
-        return fd;
-    }
-    Fd client() const {
-        Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-        EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name_), length_), 0);
-        return fd;
-    }
+    Fd client() const { return listener_.client(); }
     static bool is_closed(const Fd& client) {
         pollfd p{client.get(), POLLIN, 0};
         return ::poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
     }
 
-    sockaddr_un name_{};
-    socklen_t length_ = 0;
+    tests::UnixListener listener_;
     const Fd epoll_;
     Closers closers_;
     Admission admission_;
@@ -101,7 +87,7 @@ TEST_F(AdmissionTest, AProgramThatHasSpokenMakesNoRoom) {
     clients.push_back(client());
     admission_.accept(*this);
     EXPECT_TRUE(evicted_.empty());
-    // One that is found to have spoken when it would have to go stays.
+    // The oldest silent program has sent its first message meanwhile: it stays.
     speaks_ = true;
     clients.push_back(client());
     admission_.accept(*this);
@@ -118,6 +104,22 @@ TEST_F(AdmissionTest, AProgramThatIsNotTakenIsClosedAndLeavesNothing) {
         EXPECT_TRUE(is_closed(one));
     }
     EXPECT_TRUE(evicted_.empty());
+}
+
+TEST_F(AdmissionTest, NoEventComesForAProgramThatHasLeft) {
+    const Fd one = client();
+    admission_.accept(*this);
+    ASSERT_EQ(inside_.size(), 1u);
+    Program& p = inside_[0];
+    ASSERT_TRUE(admission_.watch(p, &p));
+    epoll_event e{};
+    ASSERT_EQ(::send(one.get(), "x", 1, 0), 1);
+    ASSERT_EQ(::epoll_wait(epoll_.get(), &e, 1, 0), 1);
+    EXPECT_EQ(e.data.ptr, &p);
+    const Fd held_by_a_child(::dup(p.socket.get()));
+    admission_.release(p);
+    EXPECT_FALSE(p.socket.valid());
+    EXPECT_EQ(::epoll_wait(epoll_.get(), &e, 1, 0), 0);
 }
 
 TEST_F(AdmissionTest, AProgramMayBeSilentUntilItsDeadline) {

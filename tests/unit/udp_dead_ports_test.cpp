@@ -13,6 +13,7 @@
 #include "providers/udp/daemon/dead_ports.hpp"
 #include "providers/wire/encapsulation.hpp"
 #include "providers/wire/format.hpp"
+#include "udp_bound_socket.hpp"
 
 namespace viaduct::udp {
 namespace {
@@ -23,20 +24,9 @@ constexpr uid_t kOneUser = 7, kOtherUser = 8;
 // An address of this process alone.
 const in_addr_t kHostOfDead = 0x7F500000 | (static_cast<in_addr_t>(::getpid()) & 0x0FFFFF);
 
-Fd bound_to_own_host(sockaddr_in* here) {
-    Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    *here = {};
-    here->sin_family = AF_INET;
-    here->sin_addr.s_addr = htonl(kHostOfDead);
-    socklen_t bytes = sizeof *here;
-    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(here), sizeof *here), 0);
-    ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(here), &bytes);
-    return fd;
-}
-
 class DeadPortsTest : public testing::Test {
 protected:
-    DeadPortsTest() : peer_(bound_to_own_host(&peer_at_)), program_(bound_to_own_host(&program_at_)) {}
+    DeadPortsTest() : peer_(tests::bound_socket(kHostOfDead, &peer_at_)), program_(tests::bound_socket(kHostOfDead, &program_at_)) {}
 
     NicAddress program() const { return from_socket_address(program_at_); }
     void send(wire::Kind kind, uint16_t flags = 0) {

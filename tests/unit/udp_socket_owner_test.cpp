@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "providers/udp/address.hpp"
+#include "udp_bound_socket.hpp"
 
 namespace viaduct::udp {
 namespace {
@@ -19,19 +20,6 @@ namespace {
 const in_addr_t kOwnLoopback = 0x7F600000 | (static_cast<in_addr_t>(::getpid()) & 0x0FFFFF);
 constexpr in_addr_t kForeign = 0xC0000263;  // 192.0.2.99, which no host has
 
-Fd bound_to(in_addr_t ip, sockaddr_in* here) {
-    Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const int on = 1;
-    ::setsockopt(fd.get(), IPPROTO_IP, IP_FREEBIND, &on, sizeof on);
-    *here = {};
-    here->sin_family = AF_INET;
-    here->sin_addr.s_addr = htonl(ip);
-    socklen_t bytes = sizeof *here;
-    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(here), sizeof *here), 0);
-    ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(here), &bytes);
-    return fd;
-}
-
 class UdpSocketOwner : public testing::Test {
 protected:
     SocketOwner owner_;
@@ -39,7 +27,7 @@ protected:
 };
 
 TEST_F(UdpSocketOwner, ASocketNamesItsUserUntilItIsClosed) {
-    Fd socket = bound_to(kOwnLoopback, &at_);
+    Fd socket = tests::bound_socket(kOwnLoopback, &at_);
     EXPECT_EQ(owner_.user_of(from_socket_address(at_)), ::geteuid());
     EXPECT_EQ(owner_.user_of(from_socket_address(at_)), ::geteuid());
     socket.reset();
@@ -47,19 +35,19 @@ TEST_F(UdpSocketOwner, ASocketNamesItsUserUntilItIsClosed) {
 }
 
 TEST_F(UdpSocketOwner, ASocketThatIsBoundToAllAddressesNamesNoUser) {
-    const Fd socket = bound_to(INADDR_ANY, &at_);
+    const Fd socket = tests::bound_socket(INADDR_ANY, &at_);
     at_.sin_addr.s_addr = htonl(kOwnLoopback);
     EXPECT_EQ(owner_.user_of(from_socket_address(at_)), std::nullopt);
 }
 
 TEST_F(UdpSocketOwner, ASocketThatIsBoundToAnAddressOfAnotherHostNamesNoUser) {
-    const Fd socket = bound_to(kForeign, &at_);
+    const Fd socket = tests::bound_socket(kForeign, &at_);
     EXPECT_EQ(owner_.user_of(from_socket_address(at_)), std::nullopt);
 }
 
 // A thief who has taken the daemon's descriptors gets no requests by it.
 TEST_F(UdpSocketOwner, ASocketNamesItsUserWhereNoDescriptorIsLeft) {
-    const Fd socket = bound_to(kOwnLoopback, &at_);
+    const Fd socket = tests::bound_socket(kOwnLoopback, &at_);
     rlimit files{}, few{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
     few.rlim_max = files.rlim_max;

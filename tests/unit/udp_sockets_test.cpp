@@ -14,6 +14,7 @@
 
 #include "providers/udp/address.hpp"
 #include "providers/udp/sockets.hpp"
+#include "udp_bound_socket.hpp"
 
 namespace viaduct::udp {
 namespace {
@@ -23,20 +24,9 @@ constexpr int kTakes = 64;    // after so many all sockets have been asked
 // Each process has an address from here on to itself: no other takes a port of it while it is free.
 constexpr in_addr_t kOwnHosts = 0x7F400000;
 
-Fd bound(sockaddr_in* here, in_addr_t host = INADDR_LOOPBACK) {
-    Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    *here = {};
-    here->sin_family = AF_INET;
-    here->sin_addr.s_addr = htonl(host);
-    socklen_t bytes = sizeof *here;
-    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(here), sizeof *here), 0);
-    ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(here), &bytes);
-    return fd;
-}
-
 // A program at another port of this host.
 struct Peer {
-    explicit Peer(in_addr_t host = INADDR_LOOPBACK) : socket(bound(&at, host)), address(from_socket_address(at)) {}
+    explicit Peer(in_addr_t host = INADDR_LOOPBACK) : socket(tests::bound_socket(host, &at)), address(from_socket_address(at)) {}
 
     void say(const sockaddr_in& to, char what) {
         ASSERT_EQ(::sendto(socket.get(), &what, 1, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to), 1);
@@ -60,7 +50,7 @@ struct Peer {
 
 class UdpSocketsTest : public testing::Test {
 protected:
-    UdpSocketsTest() : own_(bound(&here_)) {}
+    UdpSocketsTest() : own_(tests::bound_socket(INADDR_LOOPBACK, &here_)) {}
 
     Sockets& make(uint32_t connected) {
         sockets_ = std::make_unique<Sockets>(std::move(own_), here_, Sockets::Options{connected, 0});

@@ -91,7 +91,7 @@ struct mpip_type {
                        size_t room);
 };
 
-/* What modules need of a communicator; an engine puts it in front of its own record. */
+/* The fields of a communicator that modules read; an engine's own record begins with them. */
 struct mpip_comm {
     uint64_t c_sndctxt; /* goes into envelopes sent */
     uint64_t c_rcvctxt;

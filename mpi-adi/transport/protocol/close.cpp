@@ -112,7 +112,7 @@ bool Protocol::finish_close(Peer& p) {
     if (p.lost()) return true;
     push(p);
     if (p.blocked()) return false;
-    if (!p.ready()) return !p.lane->is_being_made();  // there is no connection to close
+    if (!p.ready()) return !p.lane->is_being_made();  // without a connection nothing is left to close
     if (!p.closing_sent) {
         Frame frame = {};
         frame.type = FrameType::closing;

@@ -24,13 +24,6 @@ constexpr uint32_t kFewestSends = 2;
 constexpr int kLastRounds = 32;  // a send ring's worth of frames
 constexpr uint64_t kMostSegment = uint64_t{256} << 20;
 
-bool add_to(int epoll, int fd, void* subject) {
-    epoll_event e{};
-    e.events = EPOLLIN | EPOLLRDHUP;
-    e.data.ptr = subject;
-    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0;
-}
-
 // A plan from elsewhere: numbers that parse_fault_plan could have made.
 bool sane(const FaultPlan& p) {
     for (const double chance : {p.drop, p.corrupt, p.duplicate, p.reorder})
@@ -99,11 +92,10 @@ void Server::share_rounds() {
 
 bool Server::enter(daemon::Program& p) {
     auto s = std::make_unique<Session>(std::move(p), memory_);
-    if (!add_to(epoll_.get(), s->socket.get(), s.get())) {
+    if (!admission_.watch(*s, s.get())) {
         p = std::move(*s);
         return false;
     }
-    if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
     sessions_.push_back(std::move(s));
     return true;
 }
@@ -239,11 +231,7 @@ void Server::close_over() {
             hosts_.change(s.user, -1);
             end_connections(s.slot);
         }
-        // Out of the epoll set before they are closed: others may hold the same descriptions.
-        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
-        if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
-        closers_.close_socket(s.user, std::move(s.socket));
-        admission_.settle(s);
+        admission_.release(s);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         share_rounds();
         idle_end_.note_use(now_ns());

@@ -39,13 +39,6 @@ constexpr int kMessagesPerTurn = 4;     // of one session, then others have thei
 constexpr int kFramesPerLook = 64;
 constexpr int kPortBuffer = 4 << 20;
 
-bool add_to(int epoll, int fd, void* subject) {
-    epoll_event e{};
-    e.events = EPOLLIN | EPOLLRDHUP;
-    e.data.ptr = subject;
-    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0;
-}
-
 bool is_request(std::span<const std::byte> frame) {
     if (frame.size() < wire::kHeaderBytes) return false;
     const wire::Kind kind{wire::load8(frame.data() + wire::kKindAt)};
@@ -87,7 +80,9 @@ bool RequestServer::open_port(std::string* why, std::string* cure) {
         return false;
     }
     ::setsockopt(port.get(), SOL_SOCKET, SO_RCVBUF, &kPortBuffer, sizeof kPortBuffer);
-    if (!add_to(epoll_.get(), port.get(), nullptr)) {
+    epoll_event readable{};
+    readable.events = EPOLLIN;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, port.get(), &readable) != 0) {
         *why = "no memory";
         return false;
     }
@@ -167,11 +162,10 @@ void RequestServer::evict(uint64_t number) {
 
 bool RequestServer::enter(daemon::Program& p) {
     auto s = std::make_unique<Session>(std::move(p));
-    if (!add_to(epoll_.get(), s->socket.get(), s.get())) {
+    if (!admission_.watch(*s, s.get())) {
         p = std::move(*s);
         return false;
     }
-    if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
     sessions_.push_back(std::move(s));
     return true;
 }
@@ -286,11 +280,7 @@ void RequestServer::close_over() {
             greeted_.change(s.user, -1);
             dead_ports_.add(s.user, s.data, now_ns());
         }
-        // Out of the epoll set before they are closed: others may hold the same descriptions.
-        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
-        if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
-        closers_.close_socket(s.user, std::move(s.socket));
-        admission_.settle(s);
+        admission_.release(s);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         idle_end_.note_use(now_ns());
     }

@@ -231,9 +231,8 @@ void join(const std::string& file, bool first) {
     ::close(fd);
 }
 
-// The other job dies: what waits for it ends with an error, and this job goes on.
-void survive(const std::string& file) {
-    char port[MPI_MAX_PORT_NAME] = "";
+// Rank 0 opens the port and writes its name into the file. Calls return the errors of the other job.
+MPI_Comm accept_at_new_port(const std::string& file, char* port) {
     if (rank_in(MPI_COMM_WORLD) == 0) {
         MPI_Open_port(MPI_INFO_NULL, port);
         tell(file, port);
@@ -241,6 +240,13 @@ void survive(const std::string& file) {
     MPI_Comm inter;
     MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    return inter;
+}
+
+// The other job dies: what waits for it ends with an error, and this job goes on.
+void survive(const std::string& file) {
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter = accept_at_new_port(file, port);
     int value = 0;
     MPI_Request named, anywhere;
     MPI_Irecv(&value, 1, MPI_INT, 0, 1, inter, &named);
@@ -275,13 +281,7 @@ void die(const std::string& file) {
 void outlive(const std::string& file) {
     const bool kills = rank_in(MPI_COMM_WORLD) == 0;
     char port[MPI_MAX_PORT_NAME] = "";
-    if (kills) {
-        MPI_Open_port(MPI_INFO_NULL, port);
-        tell(file, port);
-    }
-    MPI_Comm inter;
-    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    MPI_Comm inter = accept_at_new_port(file, port);
     int value = 0;
     MPI_Request named, anywhere;
     MPI_Irecv(&value, 1, MPI_INT, 0, 1, inter, &named);
