@@ -26,7 +26,9 @@ const in_addr_t kHostOfDead = 0x7F500000 | (static_cast<in_addr_t>(::getpid()) &
 
 class DeadPortsTest : public testing::Test {
 protected:
-    DeadPortsTest() : peer_(tests::bound_socket(kHostOfDead, &peer_at_)), program_(tests::bound_socket(kHostOfDead, &program_at_)) {}
+    DeadPortsTest()
+        : peer_(tests::bound_socket(kHostOfDead, &peer_at_)),
+          program_(tests::bound_socket(kHostOfDead, &program_at_)) {}
 
     NicAddress program() const { return from_socket_address(program_at_); }
     void send(wire::Kind kind, uint16_t flags = 0) {

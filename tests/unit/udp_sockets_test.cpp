@@ -26,7 +26,8 @@ constexpr in_addr_t kOwnHosts = 0x7F400000;
 
 // A program at another port of this host.
 struct Peer {
-    explicit Peer(in_addr_t host = INADDR_LOOPBACK) : socket(tests::bound_socket(host, &at)), address(from_socket_address(at)) {}
+    explicit Peer(in_addr_t host = INADDR_LOOPBACK)
+        : socket(tests::bound_socket(host, &at)), address(from_socket_address(at)) {}
 
     void say(const sockaddr_in& to, char what) {
         ASSERT_EQ(::sendto(socket.get(), &what, 1, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to), 1);
