@@ -121,11 +121,11 @@ private:
     bool asked_ = false;
 };
 
-// The wait of a program that polls (MPI_Test, MPI_Iprobe). The record stays after a successful poll, and its count stops.
+// The wait of a program that polls (MPI_Test, MPI_Iprobe). The record stays after a successful poll; its count stops.
 class ShownAsking {
 public:
-    // `times`: polls without success in a row. A program may poll several requests in turn: the record then shows each of
-    // them at times, because kManyTimes is a prime number.
+    // `times`: polls without success in a row. A program may poll several requests in turn: the record then shows each
+    // of them at times, because kManyTimes is a prime number.
     template <class Describe>
     void found_nothing(unsigned times, Describe&& describe) {
         if (times < kManyTimes) [[likely]]
