@@ -32,7 +32,7 @@ struct Peer {
     void say(const sockaddr_in& to, char what) {
         ASSERT_EQ(::sendto(socket.get(), &what, 1, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to), 1);
     }
-    // What has come, and all of it from `from`.
+    // The number of datagrams in the socket's queue. Each must be from `from`.
     size_t hears(const sockaddr_in& from) {
         size_t n = 0;
         char byte;
