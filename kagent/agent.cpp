@@ -20,6 +20,8 @@ namespace {
 // Its socket, its process to watch, its process to hand out.
 constexpr uint64_t kDescriptorsOfSession = 3;
 
+bool may_end(const Credentials& c) { return c.known && (c.uid == 0 || c.uid == ::geteuid()); }
+
 ConnectionRules rules_of(const AgentSettings& s) {
     ConnectionRules r;
     r.grace_ns = s.grace_ms * 1'000'000;
@@ -52,7 +54,18 @@ bool Agent::has_room(uid_t user) {
 }
 
 uint64_t Agent::arrive(Credentials credentials, Fd pidfd, int64_t now) {
-    if (!has_room(credentials.uid)) return 0;
+    return has_room(credentials.uid) ? add_session(credentials, std::move(pidfd), now) : 0;
+}
+
+uint64_t Agent::arrive_without_room(Credentials credentials, Fd pidfd, int64_t now, std::string refusal) {
+    const uint64_t id = add_session(credentials, std::move(pidfd), now);
+    sessions_.at(id).refusal = std::move(refusal);
+    return id;
+}
+
+bool Agent::may_be_replaced_by(const Credentials& c) const { return settings_.flaws != 0 && may_end(c); }
+
+uint64_t Agent::add_session(Credentials credentials, Fd pidfd, int64_t now) {
     limits_.take_anyway(credentials.uid, Quota::sockets, 1);
     limits_.take_anyway(credentials.uid, Quota::descriptors, kDescriptorsOfSession);
     Session s;
@@ -104,28 +117,38 @@ void Agent::deliver(Session& s, Mail mail) {
     outbox_.send(s.id, std::move(mail));
 }
 
-void Agent::refuse(Session& s, uint32_t ticket, Status why, const std::string& text) {
+void Agent::refuse(Session& s, uint32_t ticket, Status why, const std::string& text, uint32_t flaws) {
     Error e;
     e.status = static_cast<int32_t>(why);
     e.version_min = kVersionMin;
     e.version_max = kVersionMax;
+    e.flaws = flaws;
     std::strncpy(e.text, text.c_str(), sizeof(e.text) - 1);
     answer(s, ticket, Type::kError, e);
 }
 
+// A client that is refused for want of room alone stays for one message more: it may ask the agent to end.
+void Agent::refuse_session(Session& s, uint32_t ticket, Status why, const std::string& text) {
+    s.refused = why == Status::out_of_resources && may_be_replaced_by(s.credentials);
+    refuse(s, ticket, why, text, s.refused ? settings_.flaws : 0);
+    if (!s.refused) drop(s, "hello refused");
+}
+
+void Agent::end_if_asked(Session& s, const Mail& mail) {
+    if (mail.type() == Type::kShutdown && mail.header.ticket != 0) return shut_down(s, mail.header.ticket);
+    drop(s, "hello refused");
+}
+
 void Agent::greet(Session& s, const Mail& mail) {
-    const auto refuse_session = [&](Status why, const std::string& text) {
-        refuse(s, mail.header.ticket, why, text);
-        drop(s, "hello refused");
-    };
+    const uint32_t ticket = mail.header.ticket;
     Hello hello;
     if (mail.type() != Type::kHello || !mail.get(&hello)) {
-        refuse_session(Status::invalid, "the first message must be a hello");
+        refuse_session(s, ticket, Status::invalid, "the first message must be a hello");
         return;
     }
     const uint16_t highest = std::min(hello.version_max, kVersionMax);
     if (highest < hello.version_min || highest < kVersionMin) {
-        refuse_session(Status::version, "client and agent speak no common version of the protocol");
+        refuse_session(s, ticket, Status::version, "client and agent speak no common version of the protocol");
         return;
     }
     if (tools_only_ && (hello.flags & kHelloTool) == 0) {
@@ -133,10 +156,14 @@ void Agent::greet(Session& s, const Mail& mail) {
         drop(s, "this agent is there for tools only");
         return;
     }
+    if (!s.refusal.empty()) {
+        refuse_session(s, ticket, Status::out_of_resources, s.refusal);
+        return;
+    }
     if (!limits_.take(s.credentials.uid, Quota::sessions, 1)) {
-        refuse_session(Status::out_of_resources, "too many processes of this user have a session (limit " +
-                                               std::to_string(limits_.limit(Quota::sessions)) +
-                                               ", agent.max_sessions)");
+        refuse_session(s, ticket, Status::out_of_resources,
+                       "too many processes of this user have a session (limit " +
+                           std::to_string(limits_.limit(Quota::sessions)) + ", agent.max_sessions)");
         return;
     }
     s.greeted = true;
@@ -156,6 +183,15 @@ void Agent::greet(Session& s, const Mail& mail) {
     answer(s, mail.header.ticket, Type::kWelcome, w);
 }
 
+void Agent::shut_down(Session& s, uint32_t ticket) {
+    if (!may_end(s.credentials)) {
+        refuse(s, ticket, Status::denied, "only the agent's own user or root may end it");
+        return;
+    }
+    shutdown_asked_ = true;
+    answer(s, ticket, Type::kDone);
+}
+
 void Agent::handle(uint64_t session, Mail mail, int64_t now) {
     const auto it = sessions_.find(session);
     if (it == sessions_.end()) return;
@@ -166,7 +202,7 @@ void Agent::handle(uint64_t session, Mail mail, int64_t now) {
 // What is left in the mail afterwards is not needed.
 void Agent::check_and_dispatch(Session& s, Mail& mail, int64_t now) {
     if (!s.greeted) {
-        greet(s, mail);
+        s.refused ? end_if_asked(s, mail) : greet(s, mail);
         return;
     }
     // An answer with ticket 0 would be taken for an event, so such a request cannot even be refused.
@@ -253,12 +289,7 @@ void Agent::dispatch(Session& s, Mail& mail, int64_t now) {
             trace(s, mail);
             return;
         case Type::kShutdown:
-            if (!s.credentials.known || (s.credentials.uid != 0 && s.credentials.uid != ::geteuid())) {
-                refuse(s, mail.header.ticket, Status::denied, "only the agent's own user or root may end it");
-                return;
-            }
-            shutdown_asked_ = true;
-            answer(s, mail.header.ticket, Type::kDone);
+            shut_down(s, mail.header.ticket);
             return;
         default:
             ++refused_;

@@ -53,6 +53,8 @@ struct Session {
     Fd stats;  // kShowStats
     uint64_t recorded_by = 0, records = 0;  // sessions (kTrace); 0: none
     bool greeted = false;  // has said hello and is welcome
+    std::string refusal;   // why its hello will be refused; empty: it is welcome
+    bool refused = false;  // its hello has been refused, and it may ask the agent to end
     bool dropped = false;
     bool tool = false;
     bool keeps = false;  // counted in keepers()
@@ -70,6 +72,11 @@ public:
     bool has_room(uid_t user);
     // The number of the new session; 0: there is no room.
     uint64_t arrive(Credentials credentials, Fd pidfd, int64_t now);
+    // Whether a process of that user may have this agent, which has inherited limits, replaced.
+    bool may_be_replaced_by(const Credentials&) const;
+    // The number of a session for which there is no room. Its hello is refused with that text and the agent's flaws, so
+    // that the process may ask the agent to end. Only where may_be_replaced_by().
+    uint64_t arrive_without_room(Credentials credentials, Fd pidfd, int64_t now, std::string refusal);
     void handle(uint64_t session, Mail mail, int64_t now);
     void leave(uint64_t session, int64_t now);
 
@@ -123,13 +130,17 @@ private:
     void answer(Session& s, uint32_t ticket, Type type, const T& body) {
         deliver(s, Mail::of(type, body, ticket));
     }
-    void refuse(Session& s, uint32_t ticket, Status why, const std::string& text);
+    void refuse(Session& s, uint32_t ticket, Status why, const std::string& text, uint32_t flaws = 0);
     void deliver(Session& s, Mail mail);
 
     void stop_keeping(Session& s);
     void drop(Session& s, const char* why);
     void check_and_dispatch(Session& s, Mail& mail, int64_t now);
     void greet(Session& s, const Mail& mail);
+    void refuse_session(Session& s, uint32_t ticket, Status why, const std::string& text);
+    void end_if_asked(Session& s, const Mail& mail);
+    void shut_down(Session& s, uint32_t ticket);
+    uint64_t add_session(Credentials credentials, Fd pidfd, int64_t now);
     void dispatch(Session& s, Mail& mail, int64_t now);
 
     void list_nics(Session& s, const Mail& mail);

@@ -60,7 +60,7 @@ private:
     void adjust(Client& c);
     void accept_clients();
     bool accept_one();
-    bool admit(Fd& socket, const Credentials& credentials);
+    bool admit(Fd& socket, const Credentials& credentials, std::string shortage);
     bool make_room(uid_t user);
     void evict(uint64_t key);
     void gather(int timeout_ms, int64_t* now);

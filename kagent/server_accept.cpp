@@ -23,7 +23,7 @@ constexpr auto kNoUser = static_cast<uid_t>(-1);
 
 // Says why in words, before the client is closed. The message is there before the client has said anything; it goes
 // into an empty socket.
-void turn_away(const Fd& client, Status why, const std::string& text) {
+void turn_away(int client, Status why, const std::string& text) {
     Error e;
     e.status = static_cast<int32_t>(why);
     e.version_min = kVersionMin;
@@ -31,7 +31,7 @@ void turn_away(const Fd& client, Status why, const std::string& text) {
     std::strncpy(e.text, text.c_str(), sizeof(e.text) - 1);
     Mail mail = Mail::of(Type::kError, e, kHelloTicket);
     mail.header.version = kVersionMin;
-    if (client.valid()) (void)send_mail(client.get(), mail);
+    (void)send_mail(client, mail);
 }
 
 }  // namespace
@@ -59,6 +59,8 @@ void Server::evict(uint64_t key) {
     Client& c = *clients_.at(key);
     read_from(c, 1);
     const auto s = agent_.sessions().find(c.session);
+    if (s != agent_.sessions().end() && !s->second.refusal.empty() && !s->second.refused)
+        turn_away(c.socket(), Status::out_of_resources, s->second.refusal);
     if (s == agent_.sessions().end() || !s->second.greeted) lose(c, "it said nothing, and others have come");
     reap();
 }
@@ -78,30 +80,31 @@ bool Server::accept_one() {
         evict(oldest);
         return true;
     }
-    if (next == fair::Acceptor::Next::turn_away) turn_away(fd, Status::out_of_resources, kNoDescriptors);
     ucred peer{};
     socklen_t length = sizeof peer;
     const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
     const Credentials credentials{peer.pid, known ? peer.uid : kNoUser, known && users_.knows(fd.get(), peer.uid)};
-    const bool welcome = known && next == fair::Acceptor::Next::connection;
-    if (!welcome || !admit(fd, credentials)) closers_.close_socket(credentials.uid, std::move(fd));
+    const char* const shortage = next == fair::Acceptor::Next::turn_away ? kNoDescriptors : "";
+    if (!known && *shortage != '\0') turn_away(fd.get(), Status::out_of_resources, shortage);
+    if (!known || !admit(fd, credentials, shortage)) closers_.close_socket(credentials.uid, std::move(fd));
     return true;
 }
 
-// Takes the socket if it is welcome.
-bool Server::admit(Fd& fd, const Credentials& credentials) {
+// Takes the socket if it is welcome. It is not where there is a shortage, whose text is for the client. A process that
+// may have the agent replaced is let in all the same, and its hello is refused.
+bool Server::admit(Fd& fd, const Credentials& credentials, std::string shortage) {
     if (own_users_only_ && !credentials.known) {
         spdlog::warn(
             "a user without a number in this user namespace (process {}) asked for an agent that serves "
             "user {} only",
             credentials.pid, ::geteuid());
-        turn_away(fd, Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
+        turn_away(fd.get(), Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
         return false;
     }
     if (own_users_only_ && credentials.uid != 0 && credentials.uid != ::geteuid()) {
         spdlog::warn("user {} (process {}) asked for an agent that serves user {} only", credentials.uid,
                      credentials.pid, ::geteuid());
-        turn_away(fd, Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
+        turn_away(fd.get(), Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
         return false;
     }
     // A process that has ended while it waited in the queue, without a message, costs no more than this.
@@ -113,23 +116,25 @@ bool Server::admit(Fd& fd, const Credentials& credentials) {
         spdlog::info("process {} has ended before it was served", credentials.pid);
         return false;
     }
-    if (!make_room(credentials.uid)) {
+    if (shortage.empty() && !make_room(credentials.uid)) {
         spdlog::info("user {} has too many connections to the agent: process {} is turned away", credentials.uid,
                      credentials.pid);
-        turn_away(fd, Status::out_of_resources,
-                  "user " + std::to_string(credentials.uid) +
-                      " has too many connections (agent.max_sessions, agent.max_descriptors)");
-        return false;
+        shortage = "user " + std::to_string(credentials.uid) +
+                   " has too many connections (agent.max_sessions, agent.max_descriptors)";
     }
     // Agent keeps one descriptor of the process to hand out; the loop watches another.
     Fd to_hand_out;
-    if (process.valid()) to_hand_out = Fd(::fcntl(process.get(), F_DUPFD_CLOEXEC, 3));
-    if (process.valid() && !to_hand_out.valid()) {
-        const std::string why = errno == EMFILE || errno == ENFILE
-                                    ? std::string(kNoDescriptors)
-                                    : std::string("it cannot copy a descriptor (fcntl): ") + std::strerror(errno);
-        spdlog::error("process {} is turned away: {}", credentials.pid, why);
-        turn_away(fd, Status::out_of_resources, why);
+    if (shortage.empty() && process.valid()) {
+        to_hand_out = Fd(::fcntl(process.get(), F_DUPFD_CLOEXEC, 3));
+        if (!to_hand_out.valid()) {
+            shortage = errno == EMFILE || errno == ENFILE
+                           ? std::string(kNoDescriptors)
+                           : std::string("it cannot copy a descriptor (fcntl): ") + std::strerror(errno);
+            spdlog::error("process {} is turned away: {}", credentials.pid, shortage);
+        }
+    }
+    if (!shortage.empty() && !agent_.may_be_replaced_by(credentials)) {
+        turn_away(fd.get(), Status::out_of_resources, shortage);
         return false;
     }
     auto client = std::make_unique<Client>(std::move(fd), std::move(process), credentials);
@@ -137,7 +142,8 @@ bool Server::admit(Fd& fd, const Credentials& credentials) {
     next_key_ += 2;
     client->since = now_ns();
     client->interest = EPOLLIN;
-    client->session = agent_.arrive(credentials, std::move(to_hand_out), client->since);
+    client->session = shortage.empty() ? agent_.arrive(credentials, std::move(to_hand_out), client->since)
+                                       : agent_.arrive_without_room(credentials, {}, client->since, shortage);
     pending_.add(credentials.uid, client->key);
     watch(client->socket(), EPOLLIN, client->key);
     // Without one its end is seen by its socket alone, which a child of it may hold for longer.

@@ -71,7 +71,8 @@ struct AgentLink::Impl {
     // What the connecting thread has learnt; published under the mutex when it is through.
     std::string attempt_error;
     Deadline attempt_deadline = 0;
-    bool replaced = false;  // an agent has been told to end
+    bool replaced = false;    // an agent has answered the request to end
+    int requests_to_end = 0;  // sent to agents by this process
     kagent::Welcome attempt_welcome{};
     std::map<uint32_t, std::shared_ptr<Pending>> pending;
     // What no thread waits for: messages with ticket 0, and answers to abandoned requests with what undoes them.
@@ -116,7 +117,7 @@ struct AgentLink::Impl {
 
     void run_events(Lock& lock);
 
-    bool replace_agent(int fd, Deadline deadline);
+    bool replace_agent(int fd, uint32_t flaws, Deadline deadline);
     Status hello(int fd, Deadline deadline, std::deque<Mail>* strays);
     Status connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out);
     Status connect(AgentLink& link, Lock& lock, Deadline deadline);

@@ -37,6 +37,7 @@ VIADUCT_SIZE(Hello, 72);
 VIADUCT_SIZE(Welcome, 48);
 VIADUCT_PLACE(Welcome, agent_pid, 8);
 VIADUCT_SIZE(Error, 248);
+VIADUCT_PLACE(Error, flaws, 244);
 VIADUCT_SIZE(NameText, 256);
 VIADUCT_SIZE(NicEntry, 440);
 VIADUCT_PLACE(NicEntry, more, 432);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Limits, priority and memory policy that a server has inherited from the program that started it on demand (vipkad,
 // the engine process of acenic, viaduct-udpd). They are that program's, and the server serves others too. The server
-// undoes what it can at its start (raise_own_limits, shed_inherited). The agent reports the rest as flaws in kWelcome
-// (viaduct/kagent.hpp); a client whose own limits are better asks it to leave and starts a new one (link_connect.cpp).
+// undoes what it can at its start (raise_own_limits, shed_inherited). It reports the rest as flaws when it welcomes or
+// refuses a client; a client whose own limits are better asks it to leave and starts a new one (link_connect.cpp, and
+// the providers' own searches).
 // Main thread of the server; any thread of a client. System calls only, no lock, no state.
 #pragma once
 

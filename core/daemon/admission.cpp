@@ -17,7 +17,7 @@ namespace {
 constexpr int kPerLook = 16;  // programs that are admitted before the others have their turn
 constexpr auto kNoUser = static_cast<uid_t>(-1);
 
-bool serves(uid_t user) { return ::geteuid() == 0 || user == 0 || user == ::geteuid(); }
+bool serves(uid_t user) { return ::geteuid() == 0 || may_replace(user); }
 
 bool add_to(int epoll, int fd, void* subject) {
     epoll_event e{};
@@ -58,7 +58,9 @@ bool Admission::accept_one(Daemon& daemon, int64_t now) {
     const bool known = ::getsockopt(p.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
     p.user = known ? peer.uid : kNoUser;
     p.pid = peer.pid;
-    if (!known || !serves(p.user) || next == fair::Acceptor::Next::turn_away) {
+    p.without_room = next == fair::Acceptor::Next::turn_away;
+    const bool may_enter = !p.without_room || (rules_.flaws != 0 && may_replace(p.user));
+    if (!known || !serves(p.user) || !may_enter) {
         closers_.close_socket(p.user, std::move(p.socket));
         return true;
     }

@@ -3,12 +3,14 @@
 // program and finds its user and its process. The program is silent until it has sent the messages that the daemon
 // requires of each program first. Few silent programs of one user and few in all have a place: the next one replaces
 // the oldest of its user, or of the user that has the most. Each has a deadline. Where descriptors are short, the
-// listening socket rests (core/fair/acceptor.hpp). Root's daemon serves every user; the daemon of another user serves
-// that user and root. One thread; no call waits.
+// listening socket rests (core/fair/acceptor.hpp); a daemon that has inherited its limits from the program that started
+// it lets in one program more, which may have it replaced. Root's daemon serves every user; the daemon of another user
+// serves that user and root. One thread; no call waits.
 #pragma once
 
 #include <sys/epoll.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +30,13 @@ struct Program {
     uid_t user = 0;
     pid_t pid = 0;
     int64_t since = 0;  // time at which the daemon accepted the connection
+    // There is no descriptor for this program: the daemon refuses it and reports its flaws (core/agent/own_limits.hpp).
+    // The program is silent for good, and may ask the daemon to end.
+    bool without_room = false;
 };
+
+// A program of the daemon's user, or of root, may have the daemon replaced.
+inline bool may_replace(uid_t user) { return user == 0 || user == ::geteuid(); }
 
 class Admission {
 public:
@@ -36,6 +44,7 @@ public:
         const char* component;  // of the daemon's log lines
         size_t silent_of_one_user = 0, silent_in_all = 0;
         int64_t silent_ns = 0;  // a program may be silent for so long
+        uint32_t flaws = 0;     // of the daemon (own_flaws), if a program has started it
     };
 
     // Has the sessions of the programs.

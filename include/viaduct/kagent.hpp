@@ -121,7 +121,10 @@ struct Error {
     int32_t status = 0;        // Status
     uint16_t version_min = 0;  // with Status::version
     uint16_t version_max = 0;
-    char text[240] = {};  // why, for people
+    char text[236] = {};  // why, for people
+    // With Status::out_of_resources, as the answer to kHello: Welcome::flaws. If any is set, the agent still takes a
+    // request to end (kShutdown) from this client.
+    uint32_t flaws = 0;
 };
 
 struct NameText {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/agent/meeting_point.hpp"
+#include "core/agent/own_limits.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -74,6 +75,24 @@ Status greet(const Place& place, const PortSpec& spec, EngineLink* out, std::str
     return Status::ok;
 }
 
+// Asks an engine process to end that has inherited worse limits than this process has and serves no other application.
+// The search starts an engine process with the limits of this process. True: the engine process has been asked.
+bool replace(const Place& place, const PortSpec& spec, EngineLink* link) {
+    const uint32_t flaws = link->welcome.flaws;
+    if (place.user != ::geteuid() || !could_do_better(flaws)) return false;
+    VIADUCT_LOG(warn, "acenic",
+                "the engine process of %s works under limits of the program that started it (%s): asked to leave",
+                spec.text.c_str(), names_of_flaws(flaws).c_str());
+    Attach request;
+    request.end = 1;
+    char none = 0;
+    if (send_message(link->socket.get(), &request, sizeof request))
+        (void)await_message(link->socket.get(), &none, sizeof none, nullptr, link->deadline);
+    link->socket.reset();
+    link->liveness_pipe.reset();
+    return true;
+}
+
 std::vector<Place> addresses(const PortSpec& spec, const ModeChoice& mode) {
     if (!mode.engine.empty()) return {{mode.engine, ::geteuid()}};
     const std::string port = short_name(spec);
@@ -89,11 +108,15 @@ Status find_engine(const PortSpec& spec, const ModeChoice& mode, EngineLink* out
     out->deadline = now_ns() + limit_ns(TimeLimit::acenicd_start);
     const std::vector<Place> places = addresses(spec, mode);
     std::string in_the_way;
-    bool started = false;
+    bool started = false, replaced = false;
     for (;;) {
         Status last = Status::no_match;
         for (const Place& place : places) {
             last = greet(place, spec, out, &in_the_way);
+            if (last == Status::ok && !replaced && replace(place, spec, out)) {
+                replaced = true;
+                last = Status::closed;
+            }
             if (last == Status::ok || last == Status::closed || last == Status::not_done) break;
             if (last != Status::no_match) {
                 *why = "the engine process of " + spec.text + " cannot be used";

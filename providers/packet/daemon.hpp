@@ -49,6 +49,16 @@ inline void settle_process(const DaemonOptions& o) {
     ::signal(SIGPIPE, SIG_IGN);
 }
 
+// The limits that the daemon has inherited from the program that started it and cannot raise. The daemon reports them
+// to programs, and a program that can start a better daemon has it replaced.
+inline uint32_t flaws_of(const DaemonOptions& o) {
+    const uint32_t flaws = o.foreground ? 0 : own_flaws();
+    if (flaws != 0)
+        VIADUCT_LOG(warn, o.component, "inherited from the program that started %s, and not to be changed: %s",
+                    o.program().c_str(), names_of_flaws(flaws).c_str());
+    return flaws;
+}
+
 // Listens there, for every user if the daemon is root's. Otherwise `*exit_status` is what the process ends with.
 inline bool listen_for_programs(const DaemonOptions& o, const std::string& address, Fd* listener, std::string* place,
                                 int* exit_status) {

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "core/agent/meeting_point.hpp"
+#include "core/agent/own_limits.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/packet/message.hpp"
 #include "providers/udp/address.hpp"
@@ -37,21 +39,39 @@ public:
 private:
     Status greet(uid_t user, Fd* out);
     bool start();
-    void await_welcome(int socket) const;
+    bool replace(int socket, uid_t user, uint32_t flaws);
+    void await_message(int socket) const;
 
     const SessionRequest& request_;
     const std::string name_;
     const int64_t deadline_;
     const std::atomic<bool>& stop_;
+    bool replaced_ = false;  // a daemon has been asked to end
 };
 
-void Search::await_welcome(int socket) const {
+// Until a message is there, or the end.
+void Search::await_message(int socket) const {
     pollfd p{socket, POLLIN, 0};
     while (!stop_.load()) {
         const int64_t left = deadline_ - now_ns();
         const int64_t slice = std::clamp<int64_t>(left, 0, kSlice);
         if (::poll(&p, 1, static_cast<int>(slice / 1'000'000) + (left > 0 ? 1 : 0)) != 0 || left <= 0) return;
     }
+}
+
+// Asks a daemon to end that has inherited worse limits than this process has. The search starts a daemon with the
+// limits of this process. It asks once, in case another program starts the next daemon. True: the daemon has been
+// asked.
+bool Search::replace(int socket, uid_t user, uint32_t flaws) {
+    if (replaced_ || user != ::geteuid() || !could_do_better(flaws)) return false;
+    replaced_ = true;
+    VIADUCT_LOG(warn, "udp",
+                "viaduct-udpd of %s works under limits of the program that started it (%s): asked to leave",
+                name_.c_str(), names_of_flaws(flaws).c_str());
+    FilterMessage end;
+    end.what = FilterMessage::end;
+    if (packet::send_message(socket, &end, sizeof end)) await_message(socket);
+    return true;
 }
 
 // no_match: no daemon serves there. not_done: not yet, or not any more.
@@ -77,10 +97,12 @@ Status Search::greet(uid_t user, Fd* out) {
     hello.token = request_.token;
     hello.data = request_.data;
     if (!packet::send_message(socket.get(), &hello, sizeof hello)) return Status::not_done;
-    await_welcome(socket.get());
+    await_message(socket.get());
     Welcome w;
     std::vector<Fd> files;
     if (packet::take_message(socket.get(), &w, sizeof w, &files) != Status::ok) return Status::not_done;
+    if (w.magic == kDaemonMagic && w.version == kDaemonVersion && replace(socket.get(), user, w.flaws))
+        return Status::not_done;
     if (w.magic != kDaemonMagic || w.version != kDaemonVersion || w.status != 0) {
         why = w.magic == kDaemonMagic ? packet::get_text(w.why) : "another program answers for viaduct-udpd";
         cure = packet::get_text(w.cure);

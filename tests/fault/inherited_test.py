@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """inherited_test.py --build DIR: what a program that starts the agent in passing has, and the agent must not have for it: limits,
 priority, processors, mask, folder, environment. Root's agent undoes them; another user's, which may not raise its limits again,
-is replaced as soon as a program with better ones comes, and programs that were connected go on. Needs root, to be that user."""
+is replaced as soon as a program with better ones comes, and programs that were connected go on; so is one that is full, and a
+viaduct-udpd. Needs root, to be that user."""
 import argparse
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,29 @@ FEW = {"files": (resource.RLIMIT_NOFILE, 40), "processor time": (resource.RLIMIT
        "file size": (resource.RLIMIT_FSIZE, 1 << 33)}
 # A program of a low priority may wait long for a processor.
 PING = ["-q", "-c", "20", "-i", "0.02", "-w", "8000", "-W", "20000"]
+# Programs that say hello until one is refused, and stay: at the agent (viaduct/kagent.hpp), and at viaduct-udpd
+# (providers/udp/daemon/protocol.hpp).
+CROWD = """
+import socket, struct, sys
+held = []
+while len(held) < 100:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(20)
+    s.connect("\\0" + sys.argv[2])
+    if sys.argv[1] == "agent":
+        s.send(struct.pack("=IHHII", 0x4B414456, 1, 1, 72, 1) + struct.pack("=HHI64s", 1, 1, 0, b"crowd"))
+        welcome = struct.unpack_from("=IHH", s.recv(1024))[2] == 100
+    else:
+        s.send(struct.pack("=IIQ4sHH", 0x55445044, 1, 7, socket.inet_aton("127.0.0.1"), socket.htons(9), 0))
+        said = s.recv(1024)
+        welcome = len(said) >= 12 and struct.unpack_from("=i", said, 8)[0] == 0
+    if not welcome:
+        break
+    held.append(s)
+s.close()
+print("full with", len(held), flush=True)
+sys.stdin.read()
+"""
 LINES = {"files": "Max open files", "processor time": "Max cpu time", "address space": "Max address space",
          "data": "Max data size", "file size": "Max file size"}
 
@@ -73,24 +98,32 @@ class Test:
                 os.setresgid(user, user, user)
                 os.setresuid(user, user, user)
 
-        return subprocess.Popen([os.path.join(self.folder, "bin", "vipping")] + words, env=e, cwd="/tmp",
-                                preexec_fn=become, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        program = [sys.executable, "-c", CROWD] if words[0] == "crowd" else [os.path.join(self.folder, "bin", "vipping")]
+        return subprocess.Popen(program + words[words[0] == "crowd":], env=e, cwd="/tmp", preexec_fn=become,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def agent(self):
+    def daemon(self, name, mark):
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as f:
                     words = f.read().split(b"\0")
             except OSError:
                 continue
-            if words[0] == b"vipkad" and self.place.encode() in words:
+            if words[0] == name and mark.encode() in words:
                 return pid
         return None
 
+    def agent(self):
+        return self.daemon(b"vipkad", self.place)
+
     def wait_for_agent(self, starter, other_than=None):
         """The agent that this program starts."""
+        return self.wait_for(self.agent, starter, other_than)
+
+    @staticmethod
+    def wait_for(daemon, starter, other_than):
         def another():
-            pid = self.agent()
+            pid = daemon()
             return pid if pid != other_than else None
         return holds(another, [starter.pid, *([int(other_than)] if other_than else [])], 20) or None
 
@@ -187,12 +220,60 @@ class Test:
         poor.terminate()
         communicated(poor, 60)
 
+    def full(self, what, kind, name, poor, rich, daemon, **settings):
+        """A daemon of few descriptors that has refused a program is replaced by the first program of better limits."""
+        def few():
+            files, most = FEW["files"]
+            resource.setrlimit(files, (most, most))
+
+        starter = self.start(USER, poor, few, **settings)
+        if not any("answering on" in line for line in starter.stdout):
+            self.check(f"{what}: it is started", False, f"the server has ended with {starter.wait()}")
+            return
+
+        def listens():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+                return s.connect_ex("\0" + name) == 0 and daemon()
+
+        first = holds(listens, [starter.pid], 20)
+        if not first:
+            self.check(f"{what}: it is there", False)
+            starter.terminate()
+            starter.wait()
+            return
+        crowd = self.start(USER, ["crowd", kind, name], few)
+        said = crowd.stdout.readline()
+        self.check(f"{what}: it refuses programs", said.startswith("full with"), said)
+        server = self.start(USER, rich, **settings)
+        second = self.wait_for(daemon, server, first)
+        self.check(f"{what}: it is replaced", second is not None)
+        client = self.start(USER, PING + rich[1:], **settings)
+        out = communicated(client, 60)[0]
+        self.check(f"{what}: a program with better limits works", client.returncode == 0, out)
+        self.check(f"{what}: the program with worse ones goes on", starter.poll() is None)
+        for p in (starter, server, crowd):
+            p.terminate()
+            communicated(p, 60)
+
+    def agent_is_full(self):
+        self.begin("full agent")
+        self.full("a full agent", "agent", self.place[1:], ["--server"], ["--server", "-D", "rich"], self.agent)
+
+    def udpd_is_full(self):
+        self.begin("full udpd")
+        address = f"127.77.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+        self.full("a full viaduct-udpd", "udpd", f"viaduct-udpd-{USER}-{address}:4792", ["--server", "-d", "udp0"],
+                  ["--server", "-d", "udp0", "-D", "rich"], lambda: self.daemon(b"viaduct-udpd", address),
+                  VIADUCT_UDP_INTERFACES=address, VIADUCT_UDPD=os.path.join(self.folder, "sbin", "viaduct-udpd"))
+
     def run(self):
         try:
             self.root_has_nothing_of_it()
             for what, (kind, few) in FEW.items():
                 self.replaced(what, lambda kind=kind, few=few: resource.setrlimit(kind, (few, few)))
             self.replaced("nice", lambda: os.nice(5))
+            self.agent_is_full()
+            self.udpd_is_full()
         finally:
             shutil.rmtree(self.folder)
         return 1 if self.failures else 0

@@ -117,7 +117,7 @@ MUTANTS = [
     Mutant(
         "ended-by-a-user-without-number", (), "a user without a number ends the agent",
         AGENT + "agent.cpp",
-        "!s.credentials.known || (s.credentials.uid != 0 && s.credentials.uid != ::geteuid())", "(s.credentials.uid != 0 && s.credentials.uid != ::geteuid())",
+        "return c.known && (c.uid == 0 || c.uid == ::geteuid());", "return c.uid == 0 || c.uid == ::geteuid();",
         ("unit AgentRulesTest.AUserWithoutANumberCannotEndTheAgentThatHasTheSame",),
     ),
     Mutant(

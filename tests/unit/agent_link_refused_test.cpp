@@ -192,6 +192,37 @@ TEST(AgentLinkTest, WhatAFullAgentSaysBeforeItClosesIsRead) {
     }
 }
 
+// The agent refuses this process and reports limits that are worse than any that a process has.
+TEST(AgentLinkTest, AFullAgentOfWorseLimitsIsAskedToEndAndTheNextOneServes) {
+    Place place;
+    std::atomic<int> calls = 0;
+    std::atomic<bool> was_asked = false;
+    const FakeServer full(place.address, [&](int client) {
+        const auto take = [client](Mail* m) {
+            return eventually("a request comes", [&] { return receive_mail(client, m) == Status::ok; }).holds;
+        };
+        Mail mail;
+        if (!take(&mail)) return;
+        if (++calls != 1) {
+            kagent::Welcome w;
+            w.version = kagent::kVersionMax;
+            (void)send_mail(client, Mail::of(Type::kWelcome, w, mail.header.ticket));
+            return;
+        }
+        kagent::Error e;
+        e.status = static_cast<int32_t>(Status::out_of_resources);
+        e.flaws = 0x7F;
+        std::strcpy(e.text, "it has no descriptors left");
+        if (send_mail(client, Mail::of(Type::kError, e, mail.header.ticket)) != Status::ok || !take(&mail)) return;
+        was_asked = mail.type() == Type::kShutdown;
+        (void)send_mail(client, Mail(Type::kDone, mail.header.ticket));
+    });
+    AgentLink link;
+    EXPECT_EQ(link.connect(), Status::ok) << link.last_error();
+    EXPECT_TRUE(was_asked.load());
+    EXPECT_EQ(calls.load(), 2);
+}
+
 TEST(AgentLinkTest, WhatAnAgentAnsweredBeforeItEndedIsRead) {
     Place place;
     std::atomic<bool> both_are_sent = false;

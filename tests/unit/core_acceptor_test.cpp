@@ -2,35 +2,20 @@
 // A server without a descriptor left: who goes, who is turned away, and that no connection keeps its loop busy.
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <vector>
 
 #include "core/fair/acceptor.hpp"
+#include "no_descriptors.hpp"
 #include "unix_listener.hpp"
 
 namespace viaduct::fair {
 namespace {
 
 using Next = Acceptor::Next;
-
-// No descriptor more than there are now may be opened in its scope; one that is closed may be opened again.
-class NoDescriptors {
-public:
-    NoDescriptors() {
-        ::getrlimit(RLIMIT_NOFILE, &before_);
-        const Fd first_free(::dup(0));
-        rlimit now = before_;
-        now.rlim_cur = static_cast<rlim_t>(first_free.get());
-        ::setrlimit(RLIMIT_NOFILE, &now);
-    }
-    ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
-private:
-    rlimit before_{};
-};
+using tests::NoDescriptors;
 
 // A plain struct and no fixture: before a call of a polymorphic object's function the sanitizer of undefined behaviour
 // checks the object's type with a pipe, and reports the object where it can open none.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/daemon/idle_end.hpp"
+#include "no_descriptors.hpp"
 #include "unix_listener.hpp"
 
 namespace viaduct::daemon {
@@ -128,6 +129,52 @@ TEST_F(AdmissionTest, AProgramMayBeSilentUntilItsDeadline) {
     ASSERT_EQ(inside_.size(), 1u);
     EXPECT_FALSE(admission_.is_late(inside_[0], inside_[0].since + kSilent));
     EXPECT_TRUE(admission_.is_late(inside_[0], inside_[0].since + kSilent + 1));
+}
+
+// Before the first call of a polymorphic object's function the sanitizer of undefined behaviour checks the object's
+// type with a pipe. So this daemon admits one program while there are descriptors, by the same statements.
+struct FullDaemon final : Admission::Daemon {
+    explicit FullDaemon(uint32_t flaws)
+        : epoll(::epoll_create1(EPOLL_CLOEXEC)),
+          admission(listener.listening(16), epoll.get(), epoll_data_t{this}, {"test", kOfOneUser, 8, kSilent, flaws},
+                    closers) {}
+    bool enter(Program& p) override {
+        inside.push_back(std::move(p));
+        return true;
+    }
+    void evict(uint64_t) override { ADD_FAILURE() << "no program is silent"; }
+    void admit() { admission.accept(*this); }
+
+    tests::UnixListener listener;
+    const Fd epoll;
+    Closers closers;
+    Admission admission;
+    std::vector<Program> inside;
+};
+
+// The programs that are inside once the second one has come without a descriptor for it.
+size_t inside_when_full(FullDaemon& daemon) {
+    const Fd first = daemon.listener.client();
+    daemon.admit();
+    if (daemon.inside.size() != 1) return 0;
+    daemon.admission.settle(daemon.inside[0]);
+    const Fd second = daemon.listener.client();
+    daemon.inside.reserve(2);
+    const tests::NoDescriptors none;
+    daemon.admit();
+    return daemon.inside.size();
+}
+
+TEST(FullDaemonTest, AProgramWithoutADescriptorIsTurnedAway) {
+    FullDaemon daemon(0);
+    EXPECT_EQ(inside_when_full(daemon), 1u);
+}
+
+TEST(FullDaemonTest, AProgramThatMayHaveTheDaemonReplacedEntersWithoutRoom) {
+    FullDaemon daemon(1);
+    ASSERT_EQ(inside_when_full(daemon), 2u);
+    EXPECT_FALSE(daemon.inside[0].without_room);
+    EXPECT_TRUE(daemon.inside[1].without_room);
 }
 
 TEST(IdleEndTest, ADaemonEndsALingerAfterItsLastProgram) {

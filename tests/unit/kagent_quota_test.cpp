@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What one user can take from the agent, greeted or silent, and that the others have theirs all the while.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "kagent_testing.hpp"
 
@@ -22,6 +23,48 @@ TEST(AgentQuotaTest, SilentConnectionsCountAndEndWithTheirUser) {
     for (const uint64_t s : silent) b.agent.leave(s, b.now);
     b.join(1000);
     EXPECT_EQ(b.last.type(), Type::kWelcome);
+}
+
+TEST(AgentQuotaTest, AProcessWithoutRoomMayHaveAnAgentOfInheritedLimitsReplaced) {
+    AgentSettings settings;
+    settings.flaws = 1;
+    Bench b(settings);
+    const Credentials own{100, ::geteuid()};
+    ASSERT_TRUE(b.agent.may_be_replaced_by(own));
+    const uint64_t s = b.agent.arrive_without_room(own, {}, b.now, "no room");
+    b.post(s, Type::kHello, Hello{}, 1);
+    const auto refusal = body_of<Error>(b.take(s));
+    EXPECT_EQ(refusal.status, static_cast<int32_t>(Status::out_of_resources));
+    EXPECT_EQ(refusal.flaws, 1u);
+    EXPECT_STREQ(refusal.text, "no room");
+    EXPECT_FALSE(b.agent.shutdown_asked());
+    EXPECT_TRUE(b.out.dropped.empty()) << "the process may answer";
+    b.agent.handle(s, Mail(Type::kShutdown, 2), b.now);
+    EXPECT_EQ(b.take(s).type(), Type::kDone);
+    EXPECT_TRUE(b.agent.shutdown_asked());
+    b.agent.leave(s, b.now);
+    EXPECT_EQ(b.agent.limits().used(own.uid, Quota::descriptors), 0u);
+}
+
+TEST(AgentQuotaTest, AProcessWithoutRoomHasNoOtherRequest) {
+    AgentSettings settings;
+    settings.flaws = 1;
+    Bench b(settings);
+    const uint64_t s = b.agent.arrive_without_room({100, ::geteuid()}, {}, b.now, "no room");
+    b.post(s, Type::kHello, Hello{}, 1);
+    b.take(s);
+    b.agent.handle(s, Mail(Type::kListNics, 2), b.now);
+    EXPECT_TRUE(b.quiet(s));
+    EXPECT_EQ(b.out.dropped.count(s), 1u);
+    EXPECT_FALSE(b.agent.shutdown_asked());
+}
+
+TEST(AgentQuotaTest, AnAgentIsReplacedByItsOwnUserOnlyAndIfItHasFlaws) {
+    AgentSettings settings;
+    settings.flaws = 1;
+    EXPECT_FALSE(Bench(settings).agent.may_be_replaced_by({100, ::geteuid() + 1}));
+    EXPECT_FALSE(Bench(settings).agent.may_be_replaced_by({100, ::geteuid(), false}));
+    EXPECT_FALSE(Bench().agent.may_be_replaced_by({100, ::geteuid()}));
 }
 
 TEST(AgentQuotaTest, DescriptorsAreCountedWhereverTheyAreHeld) {

@@ -99,9 +99,10 @@ protected:
         EXPECT_EQ(hello.token, kToken);
     }
     // The daemon answers it.
-    void answer(Status status) {
+    void answer(Status status, uint32_t flaws = 0) {
         Welcome w;
         w.status = static_cast<int32_t>(status);
+        w.flaws = flaws;
         std::strcpy(w.why, "no place");
         EXPECT_EQ(::send(session_.get(), &w, sizeof w, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof w));
     }
@@ -144,6 +145,22 @@ TEST_F(SessionKeeperTest, FiltersWaitForADaemonThatDoesNotAnswer) {
     EXPECT_EQ(next().what, 99u);
     keeper_->remove(2, true);
     expect_next(FilterMessage::remove_matches, 2);
+}
+
+// The limits that it reports are worse than any that a process has.
+TEST_F(SessionKeeperTest, ADaemonOfWorseLimitsIsAskedToEnd) {
+    for (const Status status : {Status::ok, Status::out_of_resources}) {
+        keeper_ = std::make_unique<SessionKeeper>(SessionRequest{kNic, wire::udp_address(0x7F000001, 40000), kToken});
+        add(1);
+        take();
+        answer(status, 0x7F);
+        expect_next(FilterMessage::end, 0);
+        session_.reset();
+        welcome();
+        expect_next(FilterMessage::add, 1);
+        settle();
+        EXPECT_FALSE(keeper_->is_refused(1));
+    }
 }
 
 TEST_F(SessionKeeperTest, ASessionIsOpenedForConnectionsToo) {

@@ -62,8 +62,9 @@ int serve(const Options& options) {
         server.use(std::move(port));
         return true;
     };
+    const uint32_t flaws = packet::flaws_of(options.daemon);
     return packet::serve_programs<Server>(
-        options.daemon, address, {options.port, !options.faults.empty(), options.daemon.linger_ns()}, use_port);
+        options.daemon, address, {options.port, !options.faults.empty(), options.daemon.linger_ns(), flaws}, use_port);
 }
 
 }  // namespace

@@ -36,14 +36,17 @@ struct Welcome {
     uint32_t max_frame = 0;
     uint32_t first_link = 0, links = 0;
     NicAddress address;
-    uint16_t reserved = 0;
+    // Limits that the engine process has inherited and cannot raise (core/agent/own_limits.hpp). If any is set, the
+    // engine process takes a request to end (Attach::end) from this application, and an application that can start a
+    // better engine process sends it. None is set while another application has a place.
+    uint16_t flaws = 0;
     char why[256] = {};
     char cure[256] = {};
 };
 
 struct Attach {
     uint32_t magic = kEngineMagic;
-    uint32_t reserved = 0;
+    uint32_t end = 0;  // 1: the engine process is to end; there is no segment
     uint64_t segment_bytes = 0;
 };
 

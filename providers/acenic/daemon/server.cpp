@@ -42,7 +42,8 @@ Server::Server(Options options, Fd listener)
     : options_(std::move(options)),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
       admission_(std::move(listener), epoll_.get(), epoll_data_t{this},
-                 {"acenicd", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::acenicd_greeting)}, closers_),
+                 {"acenicd", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::acenicd_greeting), options_.flaws},
+                 closers_),
       memory_(kCardMemory),
       scratch_(wire::kMaxFrame),
       idle_end_(options_.linger_ns, now_ns()) {}

@@ -32,6 +32,7 @@ public:
         std::string port;       // as configured
         bool faults = false;    // faults are injected into all that leaves, also to the own address
         int64_t linger_ns = 0;  // leave so long after the last application; negative: stay
+        uint32_t flaws = 0;     // that it has inherited; an application without them may have it replaced
     };
 
     Server(Options, Fd listener);
@@ -52,6 +53,7 @@ private:
     bool are_harmless(const Session&, std::vector<Fd>& files);
     void on_hello(Session&);
     void on_attach(Session&);
+    bool may_be_replaced_by(const Session&) const;
     void set_faults(Session&, uint32_t link, const FaultPlan&);
     uint32_t admit(uid_t user, uint32_t* links);
     void close_over();

@@ -23,6 +23,8 @@ constexpr uint32_t kSendsPerRound = 32;              // of one host, so that non
 constexpr uint32_t kFewestSends = 2;
 constexpr int kLastRounds = 32;  // a send ring's worth of frames
 constexpr uint64_t kMostSegment = uint64_t{256} << 20;
+constexpr const char* kNoDescriptor = "the engine process has no descriptor left";
+constexpr const char* kSeeLimit = "see ulimit -n";
 
 // A plan from elsewhere: numbers that parse_fault_plan could have made.
 bool sane(const FaultPlan& p) {
@@ -101,7 +103,7 @@ bool Server::enter(daemon::Program& p) {
 }
 
 void Server::take_messages(Session& s) {
-    if (s.over) return;
+    if (s.over || stop_ != 0) return;  // an application without an answer looks for the next engine process
     if (pollfd p{s.process.get(), POLLIN, 0}; s.process.valid() && ::poll(&p, 1, 0) > 0) {
         s.over = true;  // that process has ended, though another one may hold its socket
         return;
@@ -163,14 +165,15 @@ void Server::on_hello(Session& s) {
                     "write it in the same way, or end the engine process");
     } else if (port_ == nullptr) {
         w = refusal(Status::out_of_resources, refusal_, cure_);
+    } else if (s.without_room) {
+        w = refusal(Status::out_of_resources, kNoDescriptor, kSeeLimit);
     } else if (s.slot = admit(s.user, &links); s.slot == kNoSlot) {
         w = refusal(Status::out_of_resources, options_.port + " has no place for another application",
                     "end programs that use it: a user that is not the engine's may have as many as there are "
                     "places free");
     }
     int ends[2] = {-1, -1};
-    if (w.status == 0 && ::pipe2(ends, O_CLOEXEC) != 0)
-        w = refusal(Status::out_of_resources, "the engine process has no descriptor left", "see ulimit -n");
+    if (w.status == 0 && ::pipe2(ends, O_CLOEXEC) != 0) w = refusal(Status::out_of_resources, kNoDescriptor, kSeeLimit);
     const Fd theirs(above_stdio(ends[0]));
     s.liveness_pipe = Fd(above_stdio(ends[1]));
     if (w.status == 0) {
@@ -181,7 +184,18 @@ void Server::on_hello(Session& s) {
         by_slot_[s.slot] = &s;
         s.stage = Session::Stage::attaching;
     }
-    if (!send_message(s.socket.get(), &w, sizeof w, theirs.get()) || w.status != 0) s.over = true;
+    const bool lacks_room = w.status == static_cast<int32_t>(Status::out_of_resources);
+    if ((w.status == 0 || lacks_room) && may_be_replaced_by(s)) w.flaws = static_cast<uint16_t>(options_.flaws);
+    s.refused = w.status != 0 && w.flaws != 0;
+    if (s.refused) s.stage = Session::Stage::attaching;
+    if (!send_message(s.socket.get(), &w, sizeof w, theirs.get()) || (w.status != 0 && !s.refused)) s.over = true;
+}
+
+// The connections of another application that has a place end with the engine process, or its VipOpenNic fails.
+bool Server::may_be_replaced_by(const Session& s) const {
+    return options_.flaws != 0 && daemon::may_replace(s.user) &&
+           std::none_of(sessions_.begin(), sessions_.end(),
+                        [&](const auto& other) { return other.get() != &s && other->slot != kNoSlot; });
 }
 
 void Server::on_attach(Session& s) {
@@ -189,8 +203,12 @@ void Server::on_attach(Session& s) {
     std::vector<Fd> files;
     const Status got = take_message(s.socket.get(), &request, sizeof request, &files);
     if (got == Status::not_done) return;
-    if (!are_harmless(s, files) || got != Status::ok || request.magic != kEngineMagic || files.size() != 1 ||
-        request.segment_bytes > kMostSegment) {
+    const bool sane = are_harmless(s, files) && got == Status::ok && request.magic == kEngineMagic;
+    if (sane && request.end != 0 && may_be_replaced_by(s)) {
+        VIADUCT_LOG(info, "acenicd", "process %d of user %u starts an engine process of better limits", s.pid, s.user);
+        stop();
+    }
+    if (!sane || s.refused || request.end != 0 || files.size() != 1 || request.segment_bytes > kMostSegment) {
         s.over = true;
         return;
     }

@@ -28,6 +28,7 @@ struct Session : daemon::Program {
     uint32_t sends = 0;            // that it may make in a round
     int64_t stalled_since = 0;     // its next frame waits for room at another host; 0: it does not
     bool up = false;               // the host has said so
+    bool refused = false;          // its hello was; it may still have the engine process replaced
     bool over = false;             // to be closed at the end of this round
 };
 

@@ -35,8 +35,9 @@ int serve(const Options& options) {
     const std::string address =
         options.daemon.address_or(udp::daemon_address(udp::text_of(nic), ::geteuid()));
     const bool cross_user = Config::load().get_bool("agent", "cross_user");
+    const uint32_t flaws = packet::flaws_of(options.daemon);
     return packet::serve_programs<udp::RequestServer>(options.daemon, address,
-                                                      {nic, options.daemon.linger_ns(), cross_user}, open_port);
+                                                      {nic, options.daemon.linger_ns(), cross_user, flaws}, open_port);
 }
 
 }  // namespace

@@ -26,13 +26,16 @@ struct Hello {
 struct Welcome {
     uint32_t magic = kDaemonMagic, version = kDaemonVersion;
     int32_t status = 0;  // viaduct::Status; unless ok, why and cure say so for people
-    uint32_t reserved = 0;
+    // Limits that the daemon has inherited and cannot raise (core/agent/own_limits.hpp). If any is set, the daemon
+    // takes a request to end (FilterMessage::end) from this program, whatever the status, and a program that can start
+    // a better daemon sends it.
+    uint32_t flaws = 0;
     char why[256] = {};
     char cure[256] = {};
 };
 
 struct FilterMessage {
-    enum What : uint32_t { add, remove, remove_matches };
+    enum What : uint32_t { add, remove, remove_matches, end };
     uint32_t what = add;
     uint32_t number = 0;  // the application's name for it; rises
     uint32_t peer = 0, link = 0;

@@ -59,7 +59,7 @@ RequestServer::RequestServer(Options options, Fd listener)
     : options_(options),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
       admission_(std::move(listener), epoll_.get(), epoll_data_t{this},
-                 {"udpd", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::udpd_greeting)}, closers_),
+                 {"udpd", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::udpd_greeting), options.flaws}, closers_),
       dead_ports_(options.address, epoll_.get(), &dead_ports_),
       greeted_(sessions_by_descriptors()),
       filters_(kMostFilters),
@@ -180,7 +180,7 @@ void RequestServer::take_messages(Session& s) {
         s.over = true;
         return;
     }
-    if (!s.greeted) return on_hello(s);
+    if (!s.greeted && !s.refused) return on_hello(s);
     for (int i = 0; i < kMessagesPerTurn; ++i) {
         if (sends_files(s)) return;
         FilterMessage message;
@@ -190,12 +190,21 @@ void RequestServer::take_messages(Session& s) {
         const bool sane = got == Status::ok && files.empty() && message.local.discriminator_len <= kMaxDiscriminator &&
                           message.remote.discriminator_len <= kMaxDiscriminator;
         closers_.close(s.user, std::move(files));
-        if (!sane) {
+        const bool ends = sane && message.what == FilterMessage::end;
+        if (ends) end_for(s);
+        if (!sane || ends || s.refused) {
             s.over = true;
             return;
         }
         on_filter(s, message);
     }
+}
+
+// For a program that starts a daemon of better limits. The other programs open their sessions there.
+void RequestServer::end_for(const Session& s) {
+    if (options_.flaws == 0 || !daemon::may_replace(s.user)) return;
+    VIADUCT_LOG(info, "udpd", "process %d of user %u starts a daemon of better limits", s.pid, s.user);
+    stop();
 }
 
 // No program sends files. They are taken and closed as long as the user has few that wait for it.
@@ -225,6 +234,10 @@ void RequestServer::on_hello(Session& s) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, refusal_);
         packet::put_text(w.cure, cure_);
+    } else if (s.without_room) {
+        w.status = static_cast<int32_t>(Status::out_of_resources);
+        packet::put_text(w.why, "viaduct-udpd has no descriptor left");
+        packet::put_text(w.cure, "see ulimit -n");
     } else if (!greeted_.has_room(s.user)) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, "viaduct-udpd has no place for another program");
@@ -239,7 +252,9 @@ void RequestServer::on_hello(Session& s) {
         s.token = hello.token;
         s.data = hello.data;
     }
-    if (!send_message(s.socket.get(), &w, sizeof w) || w.status != 0) s.over = true;
+    if (daemon::may_replace(s.user)) w.flaws = options_.flaws;
+    s.refused = w.status != 0 && w.flaws != 0;
+    if (!send_message(s.socket.get(), &w, sizeof w) || (w.status != 0 && !s.refused)) s.over = true;
 }
 
 void RequestServer::on_filter(Session& s, const FilterMessage& message) {

@@ -38,6 +38,7 @@ public:
         NicAddress address;
         int64_t linger_ns = 0;  // leave so long after the last program; negative: stay
         bool cross_user = false;  // agent.cross_user: a request of this host may reach programs of any user
+        uint32_t flaws = 0;       // that it has inherited; a program without them may have the daemon replaced
     };
 
     RequestServer(Options, Fd listener);
@@ -54,6 +55,7 @@ private:
 
         uint32_t slot = 0;
         bool greeted = false, over = false;
+        bool refused = false;  // and may still have the daemon replaced
         uint64_t token = 0;
         NicAddress data;
     };
@@ -66,6 +68,7 @@ private:
     bool sends_files(Session&);
     void on_hello(Session&);
     void on_filter(Session&, const FilterMessage&);
+    void end_for(const Session&);
     void update_filter_count(const Session&, size_t before);
     void close_over();
     Session* session_numbered(uint64_t number);
