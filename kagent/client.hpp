@@ -41,6 +41,7 @@ public:
 
     // For the thread that closes them elsewhere (core/shm/foreign_files.hpp).
     Fd give_up_socket() { return std::move(socket_); }
+    Fd give_up_pidfd() { return std::move(pidfd_); }
     std::vector<Fd> give_up_files();
     void close_when_flushed() { closing_ = true; }
     bool closing() const { return closing_; }

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "core/clock/clock.hpp"
@@ -26,7 +27,8 @@ namespace {
 constexpr int64_t kLinkPause = 20 * kMillisecond;  // interfaces change in bursts: one look for all of it
 constexpr int64_t kRetry = 50 * kMillisecond;
 constexpr size_t kSilentInAll = 4096;
-constexpr int64_t kServed = kMillisecond;  // then new connections are looked for
+constexpr int64_t kServed = kMillisecond;        // then new connections are looked for
+constexpr int64_t kAccepted = 2 * kMillisecond;  // then the connected clients are served
 
 epoll_data_t data_of(uint64_t number) {
     epoll_data_t data{};
@@ -56,11 +58,13 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
       linger_ns_(settings.linger_ms * kMillisecond),
       client_stall_ns_(settings.client_stall_ms * kMillisecond),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
-      acceptor_(std::move(listener), epoll_.get(), data_of(static_cast<uint64_t>(Watch::listener))),
-      own_users_only_(options_.own_user_only || is_abstract(acceptor_.fd())),
+      admission_(std::move(listener), epoll_.get(), data_of(static_cast<uint64_t>(Watch::listener)),
+                 {"vipkad", kSilentOfOneUser, kSilentInAll, limit_ns(TimeLimit::agent_hello), settings.flaws, SIZE_MAX,
+                  kAccepted},
+                 closers_),
+      own_users_only_(options_.own_user_only || is_abstract(admission_.fd())),
       agent_(std::move(settings), providers, *this),
       throttle_(agent_.limits(), [this](uid_t user) { return count_in_flight(user); }),
-      pending_(kSilentOfOneUser, kSilentInAll),
       idle_since_(now_ns()) {
     if (linger_ns_ < 0) options_.forever = true;
     agent_.limits().recount_by([this](uid_t user) { count_in_flight(user); });
@@ -103,7 +107,7 @@ void Server::look_at_links(int64_t now) {
 
 int Server::timeout_ms(int64_t now) const {
     int64_t next = std::min(agent_.next_deadline(), links_due_);
-    if (pending_.size() != 0 || holds_back_ || closers_.busy()) {
+    if (admission_.count_silent() != 0 || holds_back_ || closers_.busy()) {
         next = std::min(next, now + kLook);
     } else if (!options_.forever && agent_.keepers() == 0) {
         next = std::min(next, now < leaving_at() ? leaving_at() : agent_.tells_until());
@@ -111,7 +115,7 @@ int Server::timeout_ms(int64_t now) const {
     // A send refused for too many descriptors in flight has no event that says when it may be tried again.
     if (!writers_.empty()) next = std::min(next, now + kRetry);
     if (!waiting_.empty()) next = std::min(next, now + kTaking);
-    if (acceptor_.rests()) next = std::min(next, acceptor_.rests_until());
+    if (admission_.rests()) next = std::min(next, admission_.rests_until());
     if (next == kNever) return -1;
     if (next <= now) return 0;
     return static_cast<int>(std::min<int64_t>((next - now + kMillisecond - 1) / kMillisecond, 60'000));
@@ -133,10 +137,10 @@ bool Server::time_to_leave(int64_t now) {
     if (agent_.keepers() != 0 || options_.forever || now < leaving_at()) return false;
     // A client that connects at this moment is accepted, and the agent stays.
     const size_t before = clients_.size();
-    accept_clients();
+    admission_.accept(*this);
     if (clients_.size() != before) return false;
     // A client that has connected but not yet said hello gets its chance, too.
-    if (pending_.size() != 0) return false;
+    if (admission_.count_silent() != 0) return false;
     // What is kept of processes that have ended is for tools. To a program the agent has left: its settings may be old.
     if (now < agent_.tells_until()) agent_.serve_tools_only();
     return now >= agent_.tells_until();
@@ -162,7 +166,7 @@ void Server::gather(int timeout_ms, int64_t* now) {
             turns_.ready(c->second->credentials().uid, data, events[i].events);
         }
     }
-    if (callers) accept_clients();
+    if (callers) admission_.accept(*this);
     if (*now < next_retry_) return;
     next_retry_ = *now + kRetry;
     for (const uint64_t key : writers_) turns_.ready(clients_.at(key)->credentials().uid, key, EPOLLOUT);
@@ -190,7 +194,7 @@ void Server::run() {
         if (time_to_leave(now)) break;
         gather(turns_.empty() ? timeout_ms(now) : 0, &now);
         serve_in_turns();
-        acceptor_.look(now);
+        admission_.look(now);
         look_at_links(now);
         look_at_waiting(now);
         look_at_clients(now);
@@ -206,7 +210,7 @@ void Server::finish() {
     notify_manager("STOPPING=1");
     if (!options_.keep_socket) {
         if (!options_.address.empty() && options_.address[0] != '@') ::unlink(options_.address.c_str());
-        acceptor_.close();
+        admission_.close();
     }
     agent_.announce_leaving();
     const int64_t deadline = now_ns() + limit_ns(TimeLimit::agent_flush);

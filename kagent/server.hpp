@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The agent's event loop: one listening socket, one epoll, one thread, nothing that blocks. Turns packets
-// into messages for Agent and its answers into packets. Requests of several users at the same time are served in
-// turns of equal time (core/fair), however many sockets one of them has.
+// The agent's event loop: one listening socket, one epoll, one thread, nothing that blocks. Admits clients
+// (core/daemon/admission.hpp). Turns packets into messages for Agent and its answers into packets. Requests of several
+// users at the same time are served in turns of equal time (core/fair), however many sockets one of them has.
 #pragma once
 
 #include <csignal>
@@ -11,14 +11,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/fair/acceptor.hpp"
-#include "core/fair/pending_connections.hpp"
+#include "core/daemon/admission.hpp"
 #include "core/fair/turns.hpp"
 #include "core/shm/foreign_files.hpp"
 #include "kagent/agent.hpp"
 #include "kagent/client.hpp"
-#include "kagent/link_watch.hpp"
 #include "kagent/descriptor_throttle.hpp"
+#include "kagent/link_watch.hpp"
 #include "kagent/users.hpp"
 
 namespace viaduct::kagent {
@@ -29,7 +28,7 @@ inline constexpr int64_t kMillisecond = 1'000'000;
 // address and serving it would leave the path behind. Main thread, before other threads are started.
 sigset_t hold_end_signals();
 
-class Server final : private Outbox {
+class Server final : private Outbox, private daemon::Admission::Daemon {
 public:
     struct Options {
         std::string address;
@@ -47,9 +46,13 @@ public:
 private:
     static constexpr int64_t kLook = 500 * kMillisecond;  // between two looks at clients that are silent or stalled
     static constexpr int64_t kTaking = 2 * kMillisecond;  // between two looks whether files have been taken
-    // Two watched descriptors per client share its key; the lowest bit tells them apart.
-    static constexpr uint64_t kProcessBit = 1;
     enum class Watch : uint64_t { listener = 1, signals = 2, links = 3, first_client = 16 };
+    // Two watched descriptors per client share its key; the lowest bit tells them apart. Admission has given the
+    // number.
+    static constexpr uint64_t kProcessBit = 1;
+    static constexpr uint64_t kFirstClient = static_cast<uint64_t>(Watch::first_client);
+    static constexpr uint64_t key_of(uint64_t number) { return kFirstClient + 2 * number; }
+    static constexpr uint64_t number_of(uint64_t key) { return (key - kFirstClient) / 2; }
 
     void send(uint64_t session, Mail mail) override;
     bool all_out(uint64_t session) override;
@@ -58,11 +61,13 @@ private:
 
     void watch(int fd, uint32_t events, uint64_t data);
     void adjust(Client& c);
-    void accept_clients();
-    bool accept_one();
-    bool admit(Fd& socket, const Credentials& credentials, std::string shortage);
-    bool make_room(uid_t user);
-    void evict(uint64_t key);
+    bool serves(daemon::Program&) override;
+    bool has_room(uid_t user) override { return agent_.has_room(user); }
+    void turn_away(const daemon::Program&) override;
+    void log_shortage(const char* component) override;
+    bool enter(daemon::Program&) override;
+    void evict(uint64_t number) override;
+    void add_client(daemon::Program&, Fd to_hand_out, const std::string& refusal);
     void gather(int timeout_ms, int64_t* now);
     void serve_in_turns();
     void serve(uint64_t key, uint32_t events);
@@ -87,7 +92,8 @@ private:
     Options options_;
     int64_t linger_ns_, client_stall_ns_;
     Fd epoll_, signals_;
-    fair::Acceptor acceptor_;
+    Closers closers_;
+    daemon::Admission admission_;
     bool own_users_only_;
     Users users_;
     Agent agent_;
@@ -98,10 +104,7 @@ private:
     std::vector<uint64_t> dead_;            // keys; removed between events, when no code holds a reference
     std::unordered_set<uint64_t> writers_;  // keys of clients that do not take their messages at once
     std::unordered_set<uint64_t> waiting_;  // keys of clients whose user's processes are to take files first
-    fair::PendingConnections pending_;      // clients that have not said hello, by key
     fair::Turns turns_;
-    Closers closers_;
-    uint64_t next_key_ = static_cast<uint64_t>(Watch::first_client);
     int64_t idle_since_;
     int64_t next_look_ = 0;       // at silent and stalled clients
     int64_t next_retry_ = 0;      // of what had too many descriptors in flight

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
-#include "core/clock/limits.hpp"
 #include "kagent/server.hpp"
 
 namespace viaduct::kagent {
@@ -113,7 +112,7 @@ Server::ReadResult Server::read_from(Client& c, int most) {
                 agent_.handle(c.session, std::move(mail), now);
                 const auto after = sessions.find(c.session);
                 if (silent && after != sessions.end() && after->second.greeted) {
-                    pending_.remove(c.credentials().uid, c.key);
+                    admission_.settle(c.credentials().uid, number_of(c.key));
                     note_keepers(now);
                     spdlog::info("process {} of user {}: {} has come", c.credentials().pid, c.credentials().uid,
                                  after->second.program);
@@ -194,16 +193,13 @@ void Server::reap() {
             it->second->session = 0;
             Client& c = *it->second;
             const uid_t user = c.credentials().uid;
-            pending_.remove(user, key);
             writers_.erase(key);
             waiting_.erase(key);
-            // The watched descriptors leave epoll with their last copy; the process' one has none elsewhere.
-            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.socket(), nullptr);
-            if (c.pidfd() >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.pidfd(), nullptr);
             agent_.limits().correct(user, Quota::unread, &c.charged_bytes, 0);
             agent_.limits().correct(user, Quota::descriptors, &c.charged_files, 0);
             discard(user, c.give_up_files());
-            closers_.close_socket(user, c.give_up_socket());
+            daemon::Program leaving{c.give_up_socket(), c.give_up_pidfd(), number_of(key), user};
+            admission_.release(leaving);
             clients_.erase(it);
             agent_.leave(session, now_ns());
         }
@@ -221,7 +217,7 @@ void Server::look_at_clients(int64_t now) {
         settle_account(*c);
         adjust(*c);
         const auto s = agent_.sessions().find(c->session);
-        if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > limit_ns(TimeLimit::agent_hello))
+        if (s != agent_.sessions().end() && !s->second.greeted && admission_.is_late(c->since, now))
             lose(*c, "it said nothing");
         if (!c->wants_to_write() || c->taken() != c->taken_seen) {
             c->stalled_since = 0;

@@ -14,10 +14,15 @@ namespace viaduct::daemon {
 
 namespace {
 
-constexpr int kPerLook = 16;  // programs that are admitted before the others have their turn
 constexpr auto kNoUser = static_cast<uid_t>(-1);
 
-bool serves(uid_t user) { return ::geteuid() == 0 || may_replace(user); }
+// False: it has ended. One that has ended while it waited in the queue, without a message, costs no more than a look.
+bool find_process(Program& p) {
+    char first = 0;
+    bool ended = ::recv(p.socket.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    if (!ended) p.process = peer_process(p.socket.get(), p.pid, &ended);
+    return !ended;
+}
 
 bool add_to(int epoll, int fd, void* subject) {
     epoll_event e{};
@@ -35,9 +40,17 @@ Admission::Admission(Fd listener, int epoll, epoll_data_t data, const Rules& rul
       acceptor_(std::move(listener), epoll, data),
       silent_(rules.silent_of_one_user, rules.silent_in_all) {}
 
+bool Admission::Daemon::serves(Program& p) { return ::geteuid() == 0 || may_replace(p.user); }
+
+void Admission::Daemon::log_shortage(const char* component) {
+    VIADUCT_LOG(error, component,
+                "no descriptors left: silent programs make room, others are turned away (see ulimit -n)");
+}
+
 void Admission::accept(Daemon& daemon) {
-    for (int i = 0; i < kPerLook && accept_one(daemon, now_ns()); ++i) {
-    }
+    const int64_t begin = now_ns();
+    for (size_t i = 0; i < rules_.most_at_once && accept_one(daemon, now_ns()); ++i)
+        if (now_ns() - begin >= rules_.accept_ns) return;
 }
 
 // False: no program waits, or none can be accepted now.
@@ -46,32 +59,52 @@ bool Admission::accept_one(Daemon& daemon, int64_t now) {
     uint64_t oldest = 0;
     const fair::Acceptor::Next next = acceptor_.next(silent_, now, &p.socket, &oldest);
     if (next == fair::Acceptor::Next::none) return false;
-    if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now))
-        VIADUCT_LOG(error, rules_.component,
-                    "no descriptors left: silent programs make room, others are turned away (see ulimit -n)");
+    if (next != fair::Acceptor::Next::connection && acceptor_.may_tell(now)) daemon.log_shortage(rules_.component);
     if (next == fair::Acceptor::Next::evict) {
         daemon.evict(oldest);
         return true;
     }
     ucred peer{};
     socklen_t bytes = sizeof peer;
-    const bool known = ::getsockopt(p.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
-    p.user = known ? peer.uid : kNoUser;
+    const bool has_user = ::getsockopt(p.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    p.user = has_user ? peer.uid : kNoUser;
     p.pid = peer.pid;
-    p.without_room = next == fair::Acceptor::Next::turn_away;
-    const bool may_enter = !p.without_room || (rules_.flaws != 0 && may_replace(p.user));
-    if (!known || !serves(p.user) || !may_enter) {
+    p.since = now;
+    p.number = ++last_number_;
+    if (!has_user || !daemon.serves(p)) {
         closers_.close_socket(p.user, std::move(p.socket));
         return true;
     }
-    while (const uint64_t silent = silent_.to_evict_for(p.user)) daemon.evict(silent);
-    p.since = now;
-    p.number = ++last_number_;
-    bool ended = false;
-    p.process = peer_process(p.socket.get(), p.pid, &ended);
+    if (!find_process(p))
+        p.refusal = Refusal::ended;
+    else if (next == fair::Acceptor::Next::turn_away)
+        p.refusal = Refusal::descriptors;
+    else if (!make_room(daemon, p.user))
+        p.refusal = Refusal::places;
+    if (!may_enter(p)) {
+        daemon.turn_away(p);
+        closers_.close_socket(p.user, std::move(p.socket));
+        return true;
+    }
     silent_.add(p.user, p.number);
-    if (ended || !daemon.enter(p)) release(p);
+    if (!daemon.enter(p)) release(p);
     return true;
+}
+
+// Closes silent programs, the oldest first, until the user may have one more. False: the user has none that makes room.
+bool Admission::make_room(Daemon& daemon, uid_t user) {
+    while (const uint64_t silent = silent_.to_evict_for(user)) daemon.evict(silent);
+    while (!daemon.has_room(user)) {
+        const uint64_t silent = silent_.oldest_of(user);
+        if (silent == 0) return false;
+        daemon.evict(silent);
+    }
+    return true;
+}
+
+bool Admission::may_enter(const Program& p) const {
+    if (p.refusal == Refusal::none) return true;
+    return p.refusal != Refusal::ended && rules_.flaws != 0 && p.known && may_replace(p.user);
 }
 
 // Without a watch on the process the end of the socket shows the program's end.
@@ -80,8 +113,6 @@ bool Admission::watch(const Program& p, void* subject) {
     if (p.process.valid()) add_to(epoll_, p.process.get(), subject);
     return true;
 }
-
-void Admission::settle(const Program& p) { silent_.remove(p.user, p.number); }
 
 void Admission::release(Program& p) {
     settle(p);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "core/daemon/idle_end.hpp"
@@ -29,6 +31,8 @@ protected:
           admission_(listener_.listening(64), epoll_.get(), epoll_data_t{this}, {"test", kOfOneUser, 8, kSilent},
                      closers_) {}
 
+    bool has_room(uid_t) override { return inside_.size() < room_; }
+    void turn_away(const Program& p) override { turned_away_.push_back(p.refusal); }
     bool enter(Program& p) override {
         if (full_) return false;
         inside_.push_back(std::move(p));
@@ -54,7 +58,9 @@ protected:
     Closers closers_;
     Admission admission_;
     bool full_ = false, speaks_ = false;
+    size_t room_ = 1000;
     std::vector<Program> inside_;
+    std::vector<Refusal> turned_away_;
     std::vector<uint64_t> evicted_;
 };
 
@@ -95,6 +101,66 @@ TEST_F(AdmissionTest, AProgramThatHasSpokenMakesNoRoom) {
     EXPECT_EQ(evicted_, (std::vector<uint64_t>{2}));
     EXPECT_FALSE(is_closed(clients[1]));
     EXPECT_EQ(inside_.size(), kOfOneUser + 2);
+}
+
+TEST_F(AdmissionTest, TheOldestSilentProgramOfAUserWithoutRoomMakesRoom) {
+    room_ = 2;
+    const Fd one = client(), two = client(), three = client();
+    admission_.accept(*this);
+    EXPECT_EQ(evicted_, std::vector<uint64_t>{1});
+    EXPECT_EQ(inside_.size(), 2u);
+    EXPECT_TRUE(turned_away_.empty());
+}
+
+TEST_F(AdmissionTest, AUserWithoutRoomWhoseProgramsHaveSpokenIsTurnedAway) {
+    room_ = 1;
+    const Fd one = client();
+    admission_.accept(*this);
+    ASSERT_EQ(inside_.size(), 1u);
+    admission_.settle(inside_[0]);
+    EXPECT_EQ(admission_.count_silent(), 0u);
+    const Fd two = client();
+    admission_.accept(*this);
+    EXPECT_EQ(turned_away_, std::vector<Refusal>{Refusal::places});
+    EXPECT_TRUE(is_closed(two));
+    EXPECT_FALSE(is_closed(one));
+    EXPECT_EQ(inside_.size(), 1u);
+}
+
+TEST_F(AdmissionTest, AUserWithoutRoomEntersADaemonThatItMayHaveReplaced) {
+    room_ = 0;
+    tests::UnixListener listener;
+    Admission flawed(listener.listening(4), epoll_.get(), epoll_data_t{nullptr}, {"test", kOfOneUser, 8, kSilent, 1},
+                     closers_);
+    const Fd one = listener.client();
+    flawed.accept(*this);
+    ASSERT_EQ(inside_.size(), 1u);
+    EXPECT_EQ(inside_[0].refusal, Refusal::places);
+    EXPECT_TRUE(turned_away_.empty());
+}
+
+TEST_F(AdmissionTest, AProgramThatHasEndedCostsNoOtherOneItsPlace) {
+    std::vector<Fd> clients;
+    for (size_t i = 0; i < kOfOneUser; ++i) clients.push_back(client());
+    admission_.accept(*this);
+    client().reset();
+    admission_.accept(*this);
+    EXPECT_EQ(turned_away_, std::vector<Refusal>{Refusal::ended});
+    EXPECT_TRUE(evicted_.empty());
+    EXPECT_EQ(inside_.size(), kOfOneUser);
+}
+
+TEST_F(AdmissionTest, AnAcceptEndsAfterItsProgramsOrItsTime) {
+    for (const auto& [most, time_ns, admitted] :
+         {std::tuple{size_t{2}, int64_t{INT64_MAX}, size_t{2}}, std::tuple{size_t{16}, int64_t{0}, size_t{1}}}) {
+        inside_.clear();
+        tests::UnixListener listener;
+        Admission brief(listener.listening(4), epoll_.get(), epoll_data_t{nullptr},
+                        {"test", kOfOneUser, 8, kSilent, 0, most, time_ns}, closers_);
+        const Fd one = listener.client(), two = listener.client(), three = listener.client();
+        brief.accept(*this);
+        EXPECT_EQ(inside_.size(), admitted);
+    }
 }
 
 TEST_F(AdmissionTest, AProgramThatIsNotTakenIsClosedAndLeavesNothing) {
@@ -173,8 +239,8 @@ TEST(FullDaemonTest, AProgramWithoutADescriptorIsTurnedAway) {
 TEST(FullDaemonTest, AProgramThatMayHaveTheDaemonReplacedEntersWithoutRoom) {
     FullDaemon daemon(1);
     ASSERT_EQ(inside_when_full(daemon), 2u);
-    EXPECT_FALSE(daemon.inside[0].without_room);
-    EXPECT_TRUE(daemon.inside[1].without_room);
+    EXPECT_EQ(daemon.inside[0].refusal, Refusal::none);
+    EXPECT_EQ(daemon.inside[1].refusal, Refusal::descriptors);
 }
 
 TEST(IdleEndTest, ADaemonEndsALingerAfterItsLastProgram) {

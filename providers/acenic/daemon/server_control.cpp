@@ -165,7 +165,7 @@ void Server::on_hello(Session& s) {
                     "write it in the same way, or end the engine process");
     } else if (port_ == nullptr) {
         w = refusal(Status::out_of_resources, refusal_, cure_);
-    } else if (s.without_room) {
+    } else if (s.refusal != daemon::Refusal::none) {
         w = refusal(Status::out_of_resources, kNoDescriptor, kSeeLimit);
     } else if (s.slot = admit(s.user, &links); s.slot == kNoSlot) {
         w = refusal(Status::out_of_resources, options_.port + " has no place for another application",

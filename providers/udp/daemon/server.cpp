@@ -234,7 +234,7 @@ void RequestServer::on_hello(Session& s) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, refusal_);
         packet::put_text(w.cure, cure_);
-    } else if (s.without_room) {
+    } else if (s.refusal != daemon::Refusal::none) {
         w.status = static_cast<int32_t>(Status::out_of_resources);
         packet::put_text(w.why, "viaduct-udpd has no descriptor left");
         packet::put_text(w.cure, "see ulimit -n");
