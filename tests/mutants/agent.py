@@ -121,6 +121,31 @@ MUTANTS = [
         ("unit AgentRulesTest.AUserWithoutANumberCannotEndTheAgentThatHasTheSame",),
     ),
     Mutant(
+        "full-agent-stays", (), "an agent of inherited limits does not report them to a client without room",
+        AGENT + "agent.cpp",
+        "s.refused ? settings_.flaws : 0", "0",
+        ("unit AgentQuotaTest.AProcessWithoutRoomMayHaveAnAgentOfInheritedLimitsReplaced",),
+    ),
+    Mutant(
+        "full-agent-is-not-asked", (), "a client that is refused does not ask the agent to end",
+        "core/agent/link_connect.cpp",
+        "if (status == Status::out_of_resources && replace_agent(", "if (status == Status::ok && replace_agent(",
+        ("unit AgentLinkTest.AFullAgentOfWorseLimitsIsAskedToEndAndTheNextOneServes",),
+    ),
+    Mutant(
+        "without-room-out", (), "a program without room is turned away by a daemon of inherited limits",
+        "core/daemon/admission.cpp",
+        "return p.refusal != Refusal::ended && rules_.flaws != 0 && p.known && may_replace(p.user);", "return false;",
+        ("unit AdmissionTest.AUserWithoutRoomEntersADaemonThatItMayHaveReplaced",
+         "unit FullDaemonTest.AProgramThatMayHaveTheDaemonReplacedEntersWithoutRoom"),
+    ),
+    Mutant(
+        "udpd-stays", (), "viaduct-udpd of inherited limits does not end for a program",
+        "providers/udp/daemon/server.cpp",
+        "    if (options_.flaws == 0 || !daemon::may_replace(s.user)) return;", "    if (options_.flaws < UINT32_MAX) return;",
+        ("unit ReplacedDaemonTest.ItEndsForAProgramThoughAnotherOneIsThere",),
+    ),
+    Mutant(
         "users-meet", (), "processes of two users meet",
         AGENT + "agent_connect.cpp",
         "(settings_.cross_user ? 0 : user << kUserShift)", "0 * (user << kUserShift)",
