@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """inherited_test.py --build DIR: what a program that starts the agent in passing has, and the agent must not have for it: limits,
 priority, processors, mask, folder, environment. Root's agent undoes them; another user's, which may not raise its limits again,
-is replaced as soon as a program with better ones comes, and programs that were connected go on; so is one that is full, and a
-viaduct-udpd. Needs root, to be that user."""
+is replaced as soon as a program with better ones comes, and programs that were connected go on. So are a full agent, a full
+viaduct-udpd, and a viaduct-acenicd that no program is attached to. Needs root, to be that user."""
 import argparse
 import os
 import resource
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,29 +24,6 @@ FEW = {"files": (resource.RLIMIT_NOFILE, 40), "processor time": (resource.RLIMIT
        "file size": (resource.RLIMIT_FSIZE, 1 << 33)}
 # A program of a low priority may wait long for a processor.
 PING = ["-q", "-c", "20", "-i", "0.02", "-w", "8000", "-W", "20000"]
-# Programs that say hello until one is refused, and stay: at the agent (viaduct/kagent.hpp), and at viaduct-udpd
-# (providers/udp/daemon/protocol.hpp).
-CROWD = """
-import socket, struct, sys
-held = []
-while len(held) < 100:
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.settimeout(20)
-    s.connect("\\0" + sys.argv[2])
-    if sys.argv[1] == "agent":
-        s.send(struct.pack("=IHHII", 0x4B414456, 1, 1, 72, 1) + struct.pack("=HHI64s", 1, 1, 0, b"crowd"))
-        welcome = struct.unpack_from("=IHH", s.recv(1024))[2] == 100
-    else:
-        s.send(struct.pack("=IIQ4sHH", 0x55445044, 1, 7, socket.inet_aton("127.0.0.1"), socket.htons(9), 0))
-        said = s.recv(1024)
-        welcome = len(said) >= 12 and struct.unpack_from("=i", said, 8)[0] == 0
-    if not welcome:
-        break
-    held.append(s)
-s.close()
-print("full with", len(held), flush=True)
-sys.stdin.read()
-"""
 LINES = {"files": "Max open files", "processor time": "Max cpu time", "address space": "Max address space",
          "data": "Max data size", "file size": "Max file size"}
 
@@ -67,6 +45,43 @@ def all_processors():
     found = os.sched_getaffinity(0)
     os.sched_setaffinity(0, mine)
     return found
+
+
+def few():
+    files, most = FEW["files"]
+    resource.setrlimit(files, (most, most))
+
+
+def is_welcome(client, kind):
+    """Says hello to the agent (viaduct/kagent.hpp) or to viaduct-udpd (providers/udp/daemon/protocol.hpp)."""
+    if kind == "agent":
+        client.send(struct.pack("=IHHII", 0x4B414456, 1, 1, 72, 1) + struct.pack("=HHI64s", 1, 1, 0, b"crowd"))
+        return struct.unpack_from("=IHH", client.recv(1024))[2] == 100
+    client.send(struct.pack("=IIQ4sHH", 0x55445044, 1, 7, socket.inet_aton("127.0.0.1"), socket.htons(9), 0))
+    said = client.recv(1024)
+    return len(said) >= 12 and struct.unpack_from("=i", said, 8)[0] == 0
+
+
+def crowd(kind, name):
+    """Connections of that user that are welcome, until one is refused."""
+    clients = []
+    os.seteuid(USER)
+    try:
+        while len(clients) < 100:
+            client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            client.settimeout(20)
+            client.connect("\0" + name)
+            if not is_welcome(client, kind):
+                break
+            clients.append(client)
+    finally:
+        os.seteuid(0)
+    return clients
+
+
+def listens(name):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        return s.connect_ex("\0" + name) == 0
 
 
 class Test:
@@ -98,9 +113,8 @@ class Test:
                 os.setresgid(user, user, user)
                 os.setresuid(user, user, user)
 
-        program = [sys.executable, "-c", CROWD] if words[0] == "crowd" else [os.path.join(self.folder, "bin", "vipping")]
-        return subprocess.Popen(program + words[words[0] == "crowd":], env=e, cwd="/tmp", preexec_fn=become,
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen([os.path.join(self.folder, "bin", "vipping")] + words, env=e, cwd="/tmp",
+                                preexec_fn=become, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def daemon(self, name, mark):
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -222,28 +236,18 @@ class Test:
 
     def full(self, what, kind, name, poor, rich, daemon, **settings):
         """A daemon of few descriptors that has refused a program is replaced by the first program of better limits."""
-        def few():
-            files, most = FEW["files"]
-            resource.setrlimit(files, (most, most))
-
         starter = self.start(USER, poor, few, **settings)
         if not any("answering on" in line for line in starter.stdout):
             self.check(f"{what}: it is started", False, f"the server has ended with {starter.wait()}")
             return
-
-        def listens():
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-                return s.connect_ex("\0" + name) == 0 and daemon()
-
-        first = holds(listens, [starter.pid], 20)
+        first = holds(lambda: listens(name) and daemon(), [starter.pid], 20)
         if not first:
             self.check(f"{what}: it is there", False)
             starter.terminate()
             starter.wait()
             return
-        crowd = self.start(USER, ["crowd", kind, name], few)
-        said = crowd.stdout.readline()
-        self.check(f"{what}: it refuses programs", said.startswith("full with"), said)
+        clients = crowd(kind, name)
+        self.check(f"{what}: it refuses programs", 0 < len(clients) < 100, f"{len(clients)} are welcome")
         server = self.start(USER, rich, **settings)
         second = self.wait_for(daemon, server, first)
         self.check(f"{what}: it is replaced", second is not None)
@@ -251,7 +255,9 @@ class Test:
         out = communicated(client, 60)[0]
         self.check(f"{what}: a program with better limits works", client.returncode == 0, out)
         self.check(f"{what}: the program with worse ones goes on", starter.poll() is None)
-        for p in (starter, server, crowd):
+        for client in clients:
+            client.close()
+        for p in (starter, server):
             p.terminate()
             communicated(p, 60)
 
@@ -266,6 +272,54 @@ class Test:
                   ["--server", "-d", "udp0", "-D", "rich"], lambda: self.daemon(b"viaduct-udpd", address),
                   VIADUCT_UDP_INTERFACES=address, VIADUCT_UDPD=os.path.join(self.folder, "sbin", "viaduct-udpd"))
 
+    def acenicd_has_a_program(self):
+        """An engine process stays for the program that is attached to it, and is replaced after that."""
+        daemon = os.path.join(self.folder, "sbin", "viaduct-acenicd")
+        if not os.path.exists(daemon):
+            print("no viaduct-acenicd in this build: it is not looked at")
+            return
+        self.begin("acenicd")
+        name = f"viaduct-inherited-acenicd-{os.getpid()}"
+        folder = os.path.join(self.folder, "memif")
+        os.mkdir(folder)
+        os.chown(folder, USER, USER)
+        port = f"net_memif,socket={folder}/pair,role=server,mac=02:00:00:00:00:02"
+
+        def become():
+            few()
+            os.setgroups([])
+            os.setresgid(USER, USER, USER)
+            os.setresuid(USER, USER, USER)
+
+        poor = subprocess.Popen(["viaduct-acenicd", "--port", port, "--socket", "@" + name, "--linger-ms", "-1"], executable=daemon,
+                                env={"LD_LIBRARY_PATH": os.path.join(self.folder, "lib"), "HOME": "/nonexistent"},
+                                preexec_fn=become)
+        self.check("viaduct-acenicd: it listens", holds(lambda: listens(name), [poor.pid], 20))
+
+        def works(what, before=lambda: None, words=()):
+            server = self.start(USER, ["--server", "-d", "acenic0", *words], before, VIADUCT_ACENIC_PORTS=port,
+                                VIADUCT_ACENIC_MODE="shared", VIADUCT_ACENIC_ENGINE="@" + name, VIADUCT_ACENICD=daemon)
+            said = []
+            for line in server.stdout:
+                said.append(line)
+                if "answering on" in line:
+                    return server
+            self.check(f"viaduct-acenicd: {what} works", False, "".join(said))
+            return server
+
+        guest = works("a program with few descriptors", few)
+        rich = works("a program with better limits at a port in use", words=["-D", "rich"])
+        self.check("viaduct-acenicd: it stays for the program that is attached", poor.poll() is None and guest.poll() is None)
+        for server in (guest, rich):
+            server.terminate()
+            communicated(server, 60)
+        rich = works("a program with better limits")
+        self.check("viaduct-acenicd: it is replaced", holds(lambda: poor.poll() is not None, [poor.pid], 20))
+        rich.terminate()
+        communicated(rich, 60)
+        poor.kill()
+        poor.wait()
+
     def run(self):
         try:
             self.root_has_nothing_of_it()
@@ -274,6 +328,7 @@ class Test:
             self.replaced("nice", lambda: os.nice(5))
             self.agent_is_full()
             self.udpd_is_full()
+            self.acenicd_has_a_program()
         finally:
             shutil.rmtree(self.folder)
         return 1 if self.failures else 0
