@@ -120,6 +120,7 @@ void Admission::release(Program& p) {
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, p.socket.get(), nullptr);
     if (p.process.valid()) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, p.process.get(), nullptr);
     closers_.close_socket(p.user, std::move(p.socket));
+    acceptor_.keep_reserve();
 }
 
 }  // namespace viaduct::daemon

@@ -48,9 +48,13 @@ bool Acceptor::has_connection() const {
     return ::poll(&p, 1, 0) == 1;
 }
 
+void Acceptor::keep_reserve() {
+    if (!reserve_.valid()) reserve_ = open_reserve();
+}
+
 Acceptor::Next Acceptor::next(const PendingConnections& pending, int64_t now, Fd* out, uint64_t* oldest) {
     if (rests()) return Next::none;
-    if (!reserve_.valid()) reserve_ = open_reserve();
+    keep_reserve();
     *out = accept();
     if (out->valid()) return Next::connection;
     if ((errno != EMFILE && errno != ENFILE) || !has_connection()) return Next::none;

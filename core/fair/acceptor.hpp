@@ -29,6 +29,10 @@ public:
     };
     Next next(const PendingConnections&, int64_t now, Fd* out, uint64_t* oldest);
 
+    // To be called after each close of a descriptor: opens the descriptor again that is kept for connections that are
+    // to be turned away.
+    void keep_reserve();
+
     // Every now and then, as long as it rests: watches the listening socket again when the time has come.
     void look(int64_t now);
     bool rests() const { return rests_until_ != 0; }

@@ -140,6 +140,12 @@ MUTANTS = [
          "unit FullDaemonTest.AProgramThatMayHaveTheDaemonReplacedEntersWithoutRoom"),
     ),
     Mutant(
+        "reserve-lost", (), "the descriptor of a program that has left is not kept for the next one",
+        "core/daemon/admission.cpp",
+        "    acceptor_.keep_reserve();\n", "",
+        ("unit FullDaemonTest.TheDescriptorOfAProgramThatLeavesIsKeptForTheNextOne",),
+    ),
+    Mutant(
         "udpd-stays", (), "viaduct-udpd of inherited limits does not end for a program",
         "providers/udp/daemon/server.cpp",
         "    if (options_.flaws == 0 || !daemon::may_replace(s.user)) return;", "    if (options_.flaws < UINT32_MAX) return;",

@@ -85,6 +85,17 @@ TEST(AcceptorTest, ConnectionsWithoutADescriptorAreTurnedAwayOneByOne) {
     EXPECT_FALSE(server.acceptor.rests());
 }
 
+TEST(AcceptorTest, ADescriptorThatIsClosedIsKeptForTheNextConnection) {
+    Server server;
+    const Fd first = server.client(), second = server.client();
+    const NoDescriptors none;
+    ASSERT_EQ(server.next(), Next::turn_away);
+    server.out.reset();
+    server.acceptor.keep_reserve();
+    EXPECT_FALSE(Fd(::dup(0)).valid());
+    EXPECT_EQ(server.next(), Next::turn_away);
+}
+
 TEST(AcceptorTest, AConnectionThatCannotBeAcceptedKeepsNoLoopBusy) {
     Server server;
     const Fd first = server.client(), second = server.client();

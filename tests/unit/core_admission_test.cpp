@@ -210,22 +210,28 @@ struct FullDaemon final : Admission::Daemon {
     }
     void evict(uint64_t) override { ADD_FAILURE() << "no program is silent"; }
     void admit() { admission.accept(*this); }
+    // False: it has not entered.
+    bool admit_first() {
+        first = listener.client();
+        admit();
+        if (inside.size() != 1) return false;
+        admission.settle(inside[0]);
+        inside.reserve(2);
+        second = listener.client();
+        return true;
+    }
 
     tests::UnixListener listener;
     const Fd epoll;
     Closers closers;
     Admission admission;
     std::vector<Program> inside;
+    Fd first, second;  // clients
 };
 
 // The programs that are inside once the second one has come without a descriptor for it.
 size_t inside_when_full(FullDaemon& daemon) {
-    const Fd first = daemon.listener.client();
-    daemon.admit();
-    if (daemon.inside.size() != 1) return 0;
-    daemon.admission.settle(daemon.inside[0]);
-    const Fd second = daemon.listener.client();
-    daemon.inside.reserve(2);
+    if (!daemon.admit_first()) return 0;
     const tests::NoDescriptors none;
     daemon.admit();
     return daemon.inside.size();
@@ -241,6 +247,16 @@ TEST(FullDaemonTest, AProgramThatMayHaveTheDaemonReplacedEntersWithoutRoom) {
     ASSERT_EQ(inside_when_full(daemon), 2u);
     EXPECT_EQ(daemon.inside[0].refusal, Refusal::none);
     EXPECT_EQ(daemon.inside[1].refusal, Refusal::descriptors);
+}
+
+TEST(FullDaemonTest, TheDescriptorOfAProgramThatLeavesIsKeptForTheNextOne) {
+    FullDaemon daemon(1);
+    ASSERT_TRUE(daemon.admit_first());
+    const tests::NoDescriptors none;
+    daemon.admit();
+    ASSERT_EQ(daemon.inside.size(), 2u);
+    daemon.admission.release(daemon.inside[1]);
+    EXPECT_FALSE(Fd(::dup(0)).valid());
 }
 
 TEST(IdleEndTest, ADaemonEndsALingerAfterItsLastProgram) {
