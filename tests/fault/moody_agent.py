@@ -18,6 +18,8 @@ HELLO, WELCOME, ERROR, DONE = 1, 100, 101, 102
 OUT_OF_RESOURCES, VERSION = 3, 14
 HEAD = struct.Struct("<IHHII")
 ROOM = 16384
+FULL = b"it has no descriptors left (raise its limit, ulimit -n)"
+FLAWS = 0x7F  # core/agent/own_limits.hpp: all of them
 
 # Mood: what it is to a new client; what becomes of those that it had.
 MOODS = {
@@ -36,6 +38,8 @@ MOODS = {
     "late": "answers after two seconds",
     "other-version": "speaks another version only",
     "full": "turns all clients away, with a reason",
+    "full-with-flaws": "the same, reports worse limits than a client has, and stays though it has agreed to end",
+    "full-and-silent": "the same, and says nothing to the request to end",
     "dies": "ends at each request",
 }
 KEEPS_OLD = {"stopped-with-us", "silent-with-us", "late", "truncated", "wrong-type"}
@@ -65,8 +69,8 @@ def message(kind, ticket, body=b"", version=1):
     return HEAD.pack(MAGIC, version, kind, len(body), ticket) + body
 
 
-def refusal(ticket, status, text, low=1, high=1):
-    return message(ERROR, ticket, struct.pack("<iHH240s", status, low, high, text))
+def refusal(ticket, status, text, low=1, high=1, flaws=0):
+    return message(ERROR, ticket, struct.pack("<iHH236sI", status, low, high, text, flaws))
 
 
 def welcome(ticket):
@@ -185,7 +189,7 @@ class MoodyAgent:
         if mood == "closes":
             return
         if mood == "full":
-            give(client, refusal(1, OUT_OF_RESOURCES, b"it has no descriptors left (raise its limit, ulimit -n)"))
+            give(client, refusal(1, OUT_OF_RESOURCES, FULL))
             return
         if mood == "rubbish":
             give(client, random.Random(7).randbytes(200))
@@ -206,6 +210,12 @@ class MoodyAgent:
                 pass
             elif mood == "wrong-type":
                 give(client, message(DONE, ticket))
+            elif mood.startswith("full"):
+                if first:
+                    give(client, refusal(ticket, OUT_OF_RESOURCES, FULL, flaws=FLAWS))
+                elif mood == "full-with-flaws":
+                    give(client, message(DONE, ticket))
+                    return
             elif first:
                 give(client, welcome(ticket))
                 if mood == "closes-after-hello":

@@ -126,7 +126,8 @@ private:
 // vipkad as a child of the test.
 class Daemon {
 public:
-    Daemon(const std::string& address, const std::vector<std::string>& more = {}) {
+    // `prepare` is called in the process of vipkad before vipkad begins; false: it does not begin.
+    Daemon(const std::string& address, const std::vector<std::string>& more = {}, bool (*prepare)() = nullptr) {
         std::vector<std::string> words = {"vipkad", "--socket", address};
         words.insert(words.end(), more.begin(), more.end());
         std::vector<char*> arguments;
@@ -134,7 +135,7 @@ public:
         arguments.push_back(nullptr);
         pid = ::fork();
         if (pid == 0) {
-            ::execv(VIADUCT_TEST_VIPKAD, arguments.data());
+            if (prepare == nullptr || prepare()) ::execv(VIADUCT_TEST_VIPKAD, arguments.data());
             ::_exit(126);
         }
         const auto is_up = [&] { return connect_to(address).valid() || (status = wait_now()) != -1; };
