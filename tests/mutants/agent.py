@@ -146,6 +146,12 @@ MUTANTS = [
         ("unit FullDaemonTest.TheDescriptorOfAProgramThatLeavesIsKeptForTheNextOne",),
     ),
     Mutant(
+        "capable-in-any-namespace", (), "a capability of a user namespace counts as permission to raise limits",
+        "core/agent/own_limits.cpp",
+        "    return is_in_first_user_namespace() && ", "    return ",
+        ("unit CouldDoBetter.IsWhatTheKernelAllowsInAUserNamespace",),
+    ),
+    Mutant(
         "udpd-stays", (), "viaduct-udpd of inherited limits does not end for a program",
         "providers/udp/daemon/server.cpp",
         "    if (options_.flaws == 0 || !daemon::may_replace(s.user)) return;", "    if (options_.flaws < UINT32_MAX) return;",
