@@ -26,6 +26,7 @@ namespace {
 
 constexpr int64_t kPause = 2'000'000;
 constexpr int64_t kStartAgain = 1'000'000'000;  // where the started daemon does not come, then twice as long each time
+constexpr int64_t kAtOnce = 0;                  // a deadline that has passed
 constexpr int64_t kSlice = 20'000'000;          // `stop` is looked at so often
 
 class Search {
@@ -33,11 +34,13 @@ public:
     Search(const SessionRequest& request, int64_t deadline, const std::atomic<bool>& stop)
         : request_(request), name_(text_of(request.nic)), deadline_(deadline), stop_(stop) {}
 
-    Fd run();
+    Fd run(Greeting);
+    Status greet(Greeting*);
     std::string why, cure;
 
 private:
-    Status greet(uid_t user, Fd* out);
+    Status greet(uid_t user, Greeting*);
+    Status take_answer(Greeting, Fd* out);
     bool start();
     bool replace(int socket, uid_t user, uint32_t flaws);
     void await_message(int socket) const;
@@ -75,7 +78,7 @@ bool Search::replace(int socket, uid_t user, uint32_t flaws) {
 }
 
 // no_match: no daemon serves there. not_done: not yet, or not any more.
-Status Search::greet(uid_t user, Fd* out) {
+Status Search::greet(uid_t user, Greeting* out) {
     Fd socket;
     std::string in_the_way;
     switch (meet(daemon_address(name_, user), user, &socket, &in_the_way, deadline_)) {
@@ -97,18 +100,31 @@ Status Search::greet(uid_t user, Fd* out) {
     hello.token = request_.token;
     hello.data = request_.data;
     if (!packet::send_message(socket.get(), &hello, sizeof hello)) return Status::not_done;
-    await_message(socket.get());
+    *out = {std::move(socket), user};
+    return Status::ok;
+}
+
+// The result of greet() for the daemon of this user, or else of root's.
+Status Search::greet(Greeting* out) {
+    const Status own = greet(::geteuid(), out);
+    return own == Status::no_match && ::geteuid() != 0 ? greet(0, out) : own;
+}
+
+// not_done: the daemon does not answer by the deadline, or ends.
+Status Search::take_answer(Greeting greeting, Fd* out) {
+    const int socket = greeting.socket.get();
+    await_message(socket);
     Welcome w;
     std::vector<Fd> files;
-    if (packet::take_message(socket.get(), &w, sizeof w, &files) != Status::ok) return Status::not_done;
-    if (w.magic == kDaemonMagic && w.version == kDaemonVersion && replace(socket.get(), user, w.flaws))
+    if (packet::take_message(socket, &w, sizeof w, &files) != Status::ok) return Status::not_done;
+    if (w.magic == kDaemonMagic && w.version == kDaemonVersion && replace(socket, greeting.user, w.flaws))
         return Status::not_done;
     if (w.magic != kDaemonMagic || w.version != kDaemonVersion || w.status != 0) {
         why = w.magic == kDaemonMagic ? packet::get_text(w.why) : "another program answers for viaduct-udpd";
         cure = packet::get_text(w.cure);
         return Status::denied;
     }
-    *out = std::move(socket);
+    *out = std::move(greeting.socket);
     return Status::ok;
 }
 
@@ -120,19 +136,18 @@ bool Search::start() {
                                   : spawn_detached(program, {"viaduct-udpd", "--address", name_.substr(0, colon),
                                                              "--port", name_.substr(colon + 1)});
     if (e == 0) return true;
-    why = program.empty() ? "there is no viaduct-udpd at " + tried
-                          : program + " does not start: " + std::strerror(e);
+    why = program.empty() ? "there is no viaduct-udpd at " + tried : program + " does not start: " + std::strerror(e);
     cure = "install it: without it programs of this host can connect to others, but cannot accept any";
     return false;
 }
 
-Fd Search::run() {
+Fd Search::run(Greeting greeting) {
     int64_t started_at = 0, again = 0;
     while (!stop_.load()) {
-        Fd socket;
-        Status last = greet(::geteuid(), &socket);
-        if (last == Status::no_match && ::geteuid() != 0) last = greet(0, &socket);
-        if (last == Status::ok) return socket;
+        Fd session;
+        Status last = greeting.socket.valid() ? Status::ok : greet(&greeting);
+        if (last == Status::ok) last = take_answer(std::exchange(greeting, {}), &session);
+        if (last == Status::ok) return session;
         if (last == Status::denied) return {};
         if (last == Status::no_match && now_ns() - started_at > again) {
             if (!start()) return {};
@@ -151,11 +166,19 @@ Fd Search::run() {
 
 }  // namespace
 
-Fd open_session(const SessionRequest& request, int64_t deadline, const std::atomic<bool>& stop, std::string* why,
-                std::string* cure) {
+Greeting greet_daemon(const SessionRequest& request) {
+    const CancellationHeldOff held_off;
+    const std::atomic<bool> go_on{false};
+    Greeting greeting;
+    (void)Search(request, kAtOnce, go_on).greet(&greeting);  // without one the socket is invalid
+    return greeting;
+}
+
+Fd open_session(const SessionRequest& request, Greeting greeting, int64_t deadline, const std::atomic<bool>& stop,
+                std::string* why, std::string* cure) {
     const CancellationHeldOff held_off;
     Search search(request, deadline, stop);
-    Fd session = search.run();
+    Fd session = search.run(std::move(greeting));
     *why = std::move(search.why);
     *cure = std::move(search.cure);
     return session;

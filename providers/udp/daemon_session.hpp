@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program's session at viaduct-udpd of its NIC. While it is open, the daemon watches the program's process and takes
-// its port when it ends (daemon/dead_ports.hpp), and the program may add request filters (daemon_link.hpp). No state;
-// any thread.
+// A program's session at viaduct-udpd of its NIC. From the program's greeting on the daemon watches the program's
+// process and takes its port when it ends (daemon/dead_ports.hpp); once the daemon has answered, the program may add
+// request filters (daemon_link.hpp). No state; any thread.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -19,9 +21,19 @@ struct SessionRequest {
     uint64_t token = 0;  // that forwarded requests have to show
 };
 
-// Opens a session at the daemon of this user, or of root; starts a daemon when there is none. Invalid: there is no
-// session by the deadline, or `stop` became true; *why and *cure are for people.
-Fd open_session(const SessionRequest&, int64_t deadline, const std::atomic<bool>& stop, std::string* why,
+// A connection to a daemon that has the program's first message. The daemon's answer comes there.
+struct Greeting {
+    Fd socket;       // invalid: no daemon has the message
+    uid_t user = 0;  // of the daemon
+};
+
+// Greets the daemon of this user, or of root, if one runs and its queue has a place. Never waits.
+Greeting greet_daemon(const SessionRequest&);
+
+// Takes the answer to the greeting. Without one, or without an answer, it greets the daemon itself, and starts a daemon
+// when there is none. Invalid: there is no session by the deadline, or `stop` became true; *why and *cure are for
+// people.
+Fd open_session(const SessionRequest&, Greeting, int64_t deadline, const std::atomic<bool>& stop, std::string* why,
                 std::string* cure);
 
 // Whether the daemon at the other end of that socket still has it open.

@@ -42,8 +42,9 @@ struct SessionKeeper::State {
     const SessionRequest request;
     const std::string name;  // of the NIC
     std::atomic<bool> stop{false};
-    std::mutex mutex;  // of the members below
-    Fd session;        // while the thread runs, only the thread closes it
+    std::mutex mutex;   // of the members below
+    Fd session;         // while the thread runs, only the thread closes it
+    Greeting greeting;  // whose answer the thread is to take
     std::map<uint32_t, Filter> filters;
     size_t unsent = 0;  // of them: untold or leaving
     bool running = false, wanted = false;
@@ -55,6 +56,7 @@ struct SessionKeeper::State {
     void drop_ended_session();
     void refuse(const char* reason, const char* way_out, int64_t now);
     void keep_reason(const char* reason, const char* way_out) noexcept;
+    void greet() noexcept;
     bool find();
 };
 
@@ -118,12 +120,25 @@ void SessionKeeper::State::refuse(const char* reason, const char* way_out, int64
         VIADUCT_LOG(error, "udp", "%s; %s", reason, way_out);
 }
 
+// A thread may get no processor for long, or none may start. From now on the daemon watches this process.
+void SessionKeeper::State::greet() noexcept try {
+    if (!session.valid() && !greeting.socket.valid()) greeting = greet_daemon(request);
+} catch (const std::bad_alloc&) {
+    // The thread greets the daemon.
+}
+
 // On the thread. False: there is no session, and the thread ends.
 bool SessionKeeper::State::find() {
     std::string reason, way_out;
     Fd found;
     try {
-        found = open_session(request, now_ns() + limit_ns(TimeLimit::udpd_start), stop, &reason, &way_out);
+        Greeting begun;
+        {
+            const std::scoped_lock lock(mutex);
+            begun = std::exchange(greeting, {});
+        }
+        found = open_session(request, std::move(begun), now_ns() + limit_ns(TimeLimit::udpd_start), stop, &reason,
+                             &way_out);
     } catch (const std::bad_alloc&) {
         found.reset();
     }
@@ -220,6 +235,7 @@ void SessionKeeper::look_after(UserAgent& agent, int64_t now) {
     if (s.running) return;
     s.drop_ended_session();
     if (s.session.valid() ? s.unsent == 0 : (!s.wanted && s.filters.empty()) || now < s.not_before) return;
+    s.greet();
     auto* const argument = new (std::nothrow) std::shared_ptr<State>(state_);
     if (argument == nullptr) return;
     s.running = true;

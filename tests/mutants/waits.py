@@ -54,6 +54,18 @@ MUTANTS = [
         ("unit DeadPortsTest.APortThatIsNotFreeYetIsTriedAgain",),
     ),
     Mutant(
+        "greeting-by-the-thread", (), "viaduct-udpd gets the first message of a program only when a thread runs",
+        "providers/udp/session_keeper.cpp",
+        "    s.greet();\n", "",
+        ("unit SessionKeeperTest.TheDaemonHasTheGreetingThoughNoThreadStarts",),
+    ),
+    Mutant(
+        "early-end-unseen", (), "viaduct-udpd does not read the first message of a program that has ended",
+        "providers/udp/daemon/server.cpp",
+        "    if (speaks_first) on_hello(s);", "    if (speaks_first && !has_ended) on_hello(s);",
+        ("unit EarlyEndTest.OfAProgramThatNoParentHasWaitedFor",),
+    ),
+    Mutant(
         "probe-timer-not-armed", (), "no probe follows a request over verbs",
         "providers/verbs/connect.cpp",
         "    arm_probe_timer(op);\n", "",

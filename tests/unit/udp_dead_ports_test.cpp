@@ -14,6 +14,7 @@
 #include "providers/wire/encapsulation.hpp"
 #include "providers/wire/format.hpp"
 #include "udp_bound_socket.hpp"
+#include "udp_frame_to_port.hpp"
 
 namespace viaduct::udp {
 namespace {
@@ -31,22 +32,7 @@ protected:
           program_(tests::bound_socket(kHostOfDead, &program_at_)) {}
 
     NicAddress program() const { return from_socket_address(program_at_); }
-    void send(wire::Kind kind, uint16_t flags = 0) {
-        std::array<std::byte, wire::kMinFrame> frame{};
-        wire::Header h;
-        h.kind = kind;
-        h.flags = flags;
-        h.destination = 77;
-        h.source = 88;
-        h.sequence = 1000;
-        h.acknowledge = 2000;
-        h.pass = 0x1122334455667788;
-        h.length = static_cast<uint16_t>(wire::field_bytes(kind));
-        wire::seal(frame.data(), h);
-        ASSERT_GT(::sendto(peer_.get(), frame.data(), wire::kHeaderBytes + h.length, 0,
-                           reinterpret_cast<sockaddr*>(&program_at_), sizeof program_at_),
-                  0);
-    }
+    void send(wire::Kind kind, uint16_t flags = 0) { tests::send_frame(peer_, program_at_, kind, flags); }
     // What the peer gets: false, nothing.
     bool answer(wire::Header* h) {
         epoll_event event;

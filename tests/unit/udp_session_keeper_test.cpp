@@ -30,7 +30,7 @@ using tests::eventually;
 const NicAddress kNic = wire::udp_address(0x7F700000u | (static_cast<uint32_t>(::getpid()) & 0x0FFFFF), 4792);
 constexpr uint64_t kToken = 99;
 constexpr int64_t kLater = 600'000'000'000;  // longer than anything is put off
-constexpr uint32_t kMany = 3000;  // messages, more than the socket holds
+constexpr uint32_t kMany = 3000;             // messages, more than the socket holds
 
 // Starts the keeper's threads.
 class ThreadAgent final : public UserAgent {
@@ -221,6 +221,34 @@ TEST_F(SessionKeeperTest, WithoutAThreadAFilterIsRefused) {
     EXPECT_TRUE(keeper_->is_refused(1));
     agent_.refuses = false;
     keeper_->remove(1, false);
+}
+
+// Its peers see the end of a program at once even if its thread has got no processor before.
+TEST_F(SessionKeeperTest, TheDaemonHasTheGreetingThoughNoThreadStarts) {
+    agent_.refuses = true;
+    keeper_->want();
+    keeper_->look_after(agent_, now_);
+    take();
+    answer(Status::ok);
+    agent_.refuses = false;
+    now_ += kLater;
+    add(1);
+    expect_next(FilterMessage::add, 1);
+    settle();
+}
+
+TEST_F(SessionKeeperTest, ADaemonThatEndsWithoutAnAnswerIsNotTheLast) {
+    agent_.refuses = true;
+    keeper_->want();
+    keeper_->look_after(agent_, now_);
+    take();
+    session_.reset();
+    agent_.refuses = false;
+    now_ += kLater;
+    add(1);
+    welcome();
+    expect_next(FilterMessage::add, 1);
+    settle();
 }
 
 TEST_F(SessionKeeperTest, ADaemonThatReadsNothingGetsAllWhenItReads) {

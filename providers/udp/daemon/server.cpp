@@ -174,13 +174,13 @@ bool RequestServer::enter(daemon::Program& p) {
 
 void RequestServer::take_messages(Session& s) {
     if (s.over) return;
-    // That process is no more, though others may hold its socket.
+    // Other processes may hold the socket of a program that has ended.
     pollfd p{s.process.get(), POLLIN, 0};
-    if (s.process.valid() && ::poll(&p, 1, 0) > 0) {
-        s.over = true;
-        return;
-    }
-    if (!s.greeted && !s.refused) return on_hello(s);
+    const bool has_ended = s.process.valid() && ::poll(&p, 1, 0) > 0;
+    const bool speaks_first = !s.greeted && !s.refused;
+    if (speaks_first) on_hello(s);  // its port is taken also if the program ended right after its first message
+    s.over = s.over || has_ended;
+    if (s.over || speaks_first) return;
     for (int i = 0; i < kMessagesPerTurn; ++i) {
         if (sends_files(s)) return;
         FilterMessage message;
@@ -213,15 +213,30 @@ bool RequestServer::sends_files(Session& s) {
     return s.over;
 }
 
+// not_done: the program has sent none. broken: the message is another one, or the connection has ended.
+Status RequestServer::take_hello(const daemon::Program& p, Hello* hello) {
+    std::vector<Fd> files;
+    const Status got = take_message(p.socket.get(), hello, sizeof *hello, &files);
+    if (got == Status::not_done) return got;
+    const bool sane = got == Status::ok && files.empty() && hello->magic == kDaemonMagic;
+    closers_.close(p.user, std::move(files));
+    return sane ? Status::ok : Status::broken;
+}
+
+// A program that has ended before the daemon accepted its connection may have had connections to peers.
+void RequestServer::turn_away(const daemon::Program& p) {
+    Hello hello;
+    if (p.refusal != daemon::Refusal::ended || closers_.must_stay(p.user, p.socket.get()) || !port_.valid()) return;
+    if (take_hello(p, &hello) == Status::ok && hello.version == kDaemonVersion)
+        dead_ports_.add(p.user, hello.data, now_ns());
+}
+
 void RequestServer::on_hello(Session& s) {
     if (sends_files(s)) return;
     Hello hello;
-    std::vector<Fd> files;
-    const Status got = take_message(s.socket.get(), &hello, sizeof hello, &files);
+    const Status got = take_hello(s, &hello);
     if (got == Status::not_done) return;
-    const bool sane = got == Status::ok && files.empty() && hello.magic == kDaemonMagic;
-    closers_.close(s.user, std::move(files));
-    if (!sane) {
+    if (got != Status::ok) {
         s.over = true;
         return;
     }

@@ -63,9 +63,11 @@ private:
     void look(int timeout_ms);
     void serve_in_turns();
     bool enter(daemon::Program&) override;
+    void turn_away(const daemon::Program&) override;
     void evict(uint64_t number) override;
     void take_messages(Session&);
     bool sends_files(Session&);
+    Status take_hello(const daemon::Program&, Hello*);
     void on_hello(Session&);
     void on_filter(Session&, const FilterMessage&);
     void end_for(const Session&);
