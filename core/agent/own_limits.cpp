@@ -7,13 +7,13 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "core/process/host_capability.hpp"
 #include "core/shm/segment.hpp"
 
 namespace viaduct {
@@ -49,21 +49,7 @@ void raise(int resource, rlim_t wanted) {
     ::setrlimit(static_cast<__rlimit_resource_t>(resource), &allowed);
 }
 
-// In another user namespace a process may have every capability, and the kernel raises no limit and no priority for it.
-bool is_in_first_user_namespace() {
-    constexpr ino_t kFirst = 0xEFFFFFFD;  // PROC_USER_INIT_INO
-    struct stat s {};
-    return ::stat("/proc/self/ns/user", &s) == 0 && s.st_ino == kFirst;
-}
-
-bool is_capable_of(int capability) {
-    __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
-    __user_cap_data_struct sets[2]{};
-    return is_in_first_user_namespace() && ::syscall(SYS_capget, &head, sets) == 0 &&
-           (sets[0].effective & (1u << capability)) != 0;
-}
-
-bool may_raise_limits() { return is_capable_of(CAP_SYS_RESOURCE); }
+bool may_raise_limits() { return has_host_capability(CAP_SYS_RESOURCE); }
 
 bool is_low(const Named& named) {
     rlimit l{};
@@ -82,7 +68,7 @@ bool has_low_priority() {
 bool may_raise_priority() {
     rlimit l{};  // in it the kernel counts from 20 - nice
     if (::getrlimit(RLIMIT_NICE, &l) == 0 && (l.rlim_cur == RLIM_INFINITY || l.rlim_cur >= 20)) return true;
-    return is_capable_of(CAP_SYS_NICE);
+    return has_host_capability(CAP_SYS_NICE);
 }
 
 }  // namespace

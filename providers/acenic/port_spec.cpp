@@ -52,9 +52,10 @@ bool parse_mac(const std::string& text, NicAddress* out) {
     return (out->bytes[0] & 1) == 0;
 }
 
-// Asks through a socket: unlike sysfs, it always answers for this process's own network namespace.
+// Asks through a socket: unlike sysfs, it always answers for this process's own network namespace. The socket is of any
+// family: the unit of vipkad permits none that sends to the network.
 bool read_interface(PortSpec* port) {
-    const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq r{};
     if (!socket.valid() || port->interface.size() >= sizeof r.ifr_name) return false;
     std::strcpy(r.ifr_name, port->interface.c_str());

@@ -56,8 +56,9 @@ std::vector<Found> addresses_here(bool* has_loopback = nullptr) {
 }
 
 // Asked through a socket: unlike sysfs it always answers for this process's own network namespace.
+// Through a socket of any family: the unit of vipkad permits none that sends to the network.
 uint32_t mtu_of(const std::string& interface) {
-    const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq r{};
     if (!socket.valid() || interface.size() >= sizeof r.ifr_name) return 0;
     std::memcpy(r.ifr_name, interface.c_str(), interface.size());

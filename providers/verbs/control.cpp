@@ -7,8 +7,6 @@
 #include <linux/capability.h>
 #include <net/if.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,13 +17,12 @@
 #include <string>
 #include <vector>
 
+#include "core/process/host_capability.hpp"
 #include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
 namespace {
-
-constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;  // PROC_USER_INIT_INO of the kernel
 
 // Lists and the channel belong to one call of discover(); they are freed when the sink or an allocation throws as well.
 class DeviceList {
@@ -104,18 +101,8 @@ void reject(NicSink& sink, const char* name, const Failure& why) {
     sink.reject(r);
 }
 
-// CAP_IPC_LOCK lifts RLIMIT_MEMLOCK for RDMA devices only in the initial user namespace. Where /proc does not tell the
-// namespace, the limit counts.
-bool may_lock_any_memory() {
-    struct stat space {};
-    if (::stat("/proc/self/ns/user", &space) != 0 || space.st_ino != kInitialUserNamespace) return false;
-    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-    return ::syscall(SYS_capget, &header, data) == 0 && (data[0].effective & (1u << CAP_IPC_LOCK)) != 0;
-}
-
 uint64_t pinnable_bytes() {
-    if (may_lock_any_memory()) return UINT64_MAX;
+    if (has_host_capability(CAP_IPC_LOCK)) return UINT64_MAX;
     rlimit limit{};
     if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
     return limit.rlim_cur;

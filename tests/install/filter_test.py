@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""vipkad under the system call filter of its unit: it serves two programs, and what the filter refuses it can do without.
+"""vipkad under the system call filter and the address families of its unit: it serves two programs, and lists a NIC of udp.
 
     filter_test.py --build BUILD
 
@@ -9,11 +9,13 @@ The unit's groups of calls are resolved by systemd-analyze; their numbers are th
 import argparse
 import ctypes
 import errno
+import json
 import os
 import platform
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -26,6 +28,8 @@ from eventually import holds, run  # noqa: E402
 SKIPPED = 77
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 REFUSE, ALLOW = 0x00050000 | errno.EPERM, 0x7FFF0000  # as SystemCallErrorNumber=EPERM has it
+NO_FAMILY = 0x00050000 | errno.EAFNOSUPPORT  # as systemd refuses a family
+FIRST_ARGUMENT = 16  # in struct seccomp_data, the low half
 
 
 def skip(why):
@@ -62,6 +66,15 @@ def allowed_by(unit):
     return calls
 
 
+def families_of(unit):
+    """Numbers of the families that RestrictAddressFamilies= leaves."""
+    with open(unit, encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith("RestrictAddressFamilies="):
+                return [int(getattr(socket, name)) for name in line.split("=", 1)[1].split()]
+    raise ValueError(unit + " restricts no address families")
+
+
 def numbers():
     """Of this machine's calls, by the C compiler's header."""
     text = subprocess.run(["cc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"],
@@ -69,11 +82,16 @@ def numbers():
     return {name: int(number) for name, number in re.findall(r"#define __NR_(\w+) (\d+)$", text, re.MULTILINE)}
 
 
-def program(calls):
-    """A filter that allows these numbers and refuses all others."""
+def program(calls, call_socket, families):
+    """A filter that allows these numbers and refuses all others; the call that makes a socket, with these families."""
     def step(code, true, false, value):
         return struct.pack("=HBBI", code, true, false, value)
     steps = [step(0x20, 0, 0, 0)]  # the number of the call
+    steps.append(step(0x15, 0, 2 * len(families) + 2, call_socket))
+    steps.append(step(0x20, 0, 0, FIRST_ARGUMENT))
+    for family in families:
+        steps += [step(0x15, 0, 1, family), step(0x06, 0, 0, ALLOW)]
+    steps.append(step(0x06, 0, 0, NO_FAMILY))
     for number in sorted(calls):
         steps += [step(0x15, 0, 1, number), step(0x06, 0, 0, ALLOW)]
     return b"".join([*steps, step(0x06, 0, 0, REFUSE)])
@@ -97,15 +115,16 @@ def main():
         skip("the filter is written for x86_64")
     if shutil.which("systemd-analyze") is None:
         skip("no systemd-analyze (package systemd), which has the groups of system calls")
-    names = allowed_by(os.path.join(options.build, "packaging/system/vipkad.service"))
+    unit = os.path.join(options.build, "packaging/system/vipkad.service")
+    names = allowed_by(unit)
     known = numbers()
     if len(names) < 100:
         print("FAILED: the unit allows %d calls only" % len(names))
         return 1
-    code = program({known[name] for name in names if name in known})
+    code = program({known[name] for name in names if name in known}, known["socket"], families_of(unit))
     folder = tempfile.mkdtemp(prefix="viaduct-filter-", dir=temporary.for_sockets())
     path = os.path.join(folder, "agent.sock")
-    environment = {**os.environ, "VIADUCT_AGENT": path}
+    environment = {**os.environ, "VIADUCT_AGENT": path, "VIADUCT_UDP_INTERFACES": "127.0.0.1"}
     agent = os.fork()
     if agent == 0:
         confine(code)
@@ -134,6 +153,9 @@ def main():
             return 1
         if done.returncode != 0 or info.returncode != 0:
             print("FAILED: vipping ended with %d, vipinfo with %d\n%s%s" % (done.returncode, info.returncode, done.stderr, info.stderr))
+            return 1
+        if not any(nic["name"] == "udp0" for nic in json.loads(info.stdout)["nics"]):
+            print("FAILED: vipkad has no udp0\n" + info.stdout)
             return 1
         os.kill(agent, signal.SIGTERM)
         _, status = os.waitpid(agent, 0)

@@ -147,8 +147,8 @@ MUTANTS = [
     ),
     Mutant(
         "capable-in-any-namespace", (), "a capability of a user namespace counts as permission to raise limits",
-        "core/agent/own_limits.cpp",
-        "    return is_in_first_user_namespace() && ", "    return ",
+        "core/process/host_capability.cpp",
+        " || space.st_ino != kFirstUserNamespace)", ")",
         ("unit CouldDoBetter.IsWhatTheKernelAllowsInAUserNamespace",),
     ),
     Mutant(
