@@ -12,6 +12,7 @@ udp: as af_packet, with IPv4 addresses. loopback: addresses of the loopback inte
 shared: each port belongs to an engine process, which the suite starts and which leaves by itself.
 """
 import argparse
+import contextlib
 import os
 import re
 import subprocess
@@ -20,6 +21,8 @@ import time
 
 from hosts import OVER, Failure, finish, kind_of, outcome, without_privileges
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../udp"))
+import udpd  # noqa: E402
 from eventually import Late, communicated, holds
 
 # Those that start partner processes or fork.
@@ -140,6 +143,15 @@ def left_out(options):
     return {test: why for test, why in LEFT_OUT.items() if "over" not in why or "over %s:" % options.over in why}
 
 
+def daemon_of_partners(hosts, options):
+    """Over udp, the end of a killed process is seen at once where viaduct-udpd of its NIC runs. The first process starts the daemon, and
+    would be killed meanwhile."""
+    if hosts.provider != "udp":
+        return contextlib.nullcontext()
+    build = os.path.join(os.path.dirname(options.suite), "../..")
+    return udpd.listening(hosts, build, 1, 2, hosts.on(1))
+
+
 def over_interfaces(options):
     """v0 and v1 of host a are the two ends of pairs, v2 there is for forked children, v2 of host b for partner processes."""
     with kind_of(options.over)(2, ports=3, mtu=options.mtu) as hosts:
@@ -151,7 +163,9 @@ def over_interfaces(options):
             nics += ["--child-command", " ".join(hosts.on(1))]
         if not options.filter and wants(options, "opening"):
             suite(hosts, options.suite, options.over + ", opening", nics + [tests(options, OPENING, left_out(options))])
-        if has_body(options):
+        if not has_body(options):
+            return
+        with daemon_of_partners(hosts, options):
             suite(hosts, options.suite, options.over, nics + ["--hold", body(options, [OPENING, *left_out(options)])])
 
 

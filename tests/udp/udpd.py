@@ -2,26 +2,27 @@
 """viaduct-udpd of a host of a test, started by hand."""
 import contextlib
 import os
-import socket
 import subprocess
 
 from eventually import eventually
 
 
-def socket_name(hosts, host):
+def socket_name(hosts, host, port=0):
     """The abstract socket of this user's daemon."""
-    return "\0viaduct-udpd-%d-%s:4792" % (os.geteuid(), hosts.ip(host, 0))
+    return "\0viaduct-udpd-%d-%s:4792" % (os.geteuid(), hosts.ip(host, port))
 
 
 @contextlib.contextmanager
-def listening(hosts, build, host, **settings):
-    """The process of a daemon that listens. It ends with the block."""
-    process = subprocess.Popen([os.path.join(build, "sbin/viaduct-udpd"), "--address", hosts.ip(host, 0), "--linger-ms", "-1"],
+def listening(hosts, build, host, port=0, on=(), **settings):
+    """The process of a daemon that listens, of a port of the host. `on` runs it there. It ends with the block."""
+    process = subprocess.Popen([*on, os.path.join(build, "sbin/viaduct-udpd"), "--address", hosts.ip(host, port), "--linger-ms", "-1"],
                                env={**hosts.environment(host), **settings})
+    shown = "@" + socket_name(hosts, host, port)[1:] + "\n"
 
     def listens():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
-            return client.connect_ex(socket_name(hosts, host)) == 0
+        # Of its network namespace.
+        with open("/proc/%d/net/unix" % process.pid, encoding="ascii", errors="replace") as sockets:
+            return shown in sockets.read()
 
     try:
         eventually("viaduct-udpd listens", listens, [process.pid])
