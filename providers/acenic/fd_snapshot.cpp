@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -38,11 +39,29 @@ std::string name_of(int fd) {
     return n > 0 ? std::string(name, static_cast<size_t>(n)) : std::string();
 }
 
-int domain_of(int fd) {
-    int domain = -1;
-    socklen_t n = sizeof domain;
-    return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 ? domain : -1;
+// -1: it is no socket.
+int option_of(int fd, int option) {
+    int value = -1;
+    socklen_t n = sizeof value;
+    return ::getsockopt(fd, SOL_SOCKET, option, &value, &n) == 0 ? value : -1;
 }
+
+int domain_of(int fd) { return option_of(fd, SO_DOMAIN); }
+
+// One end of a connection as memif makes it.
+bool is_connected(int fd) {
+    return domain_of(fd) == AF_UNIX && option_of(fd, SO_TYPE) == SOCK_SEQPACKET && option_of(fd, SO_ACCEPTCONN) == 0;
+}
+
+// A Unix socket with that path, or with that abstract name behind its null byte.
+bool has_name(int fd, const std::string& name) {
+    sockaddr_un bound{};
+    socklen_t n = sizeof bound - 1;  // a longer path is not bound
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &n) != 0 || bound.sun_family != AF_UNIX) return false;
+    return !name.empty() && (name == bound.sun_path || (bound.sun_path[0] == '\0' && name == bound.sun_path + 1));
+}
+
+int single(const std::set<int>& found) { return found.size() == 1 ? *found.begin() : -1; }
 
 bool starts_with(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
 
@@ -92,17 +111,32 @@ int FdSnapshot::packet_socket() const {
     return -1;
 }
 
-int FdSnapshot::listening_socket(const std::string& path) const {
-    for (const int fd : since()) {
-        int listens = 0;
-        socklen_t n = sizeof listens;
-        if (domain_of(fd) != AF_UNIX || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 || listens == 0)
-            continue;
-        sockaddr_un name{};  // a longer path would not have been bound
-        n = sizeof name - 1;
-        if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &n) == 0 && path == name.sun_path) return fd;
-    }
+int FdSnapshot::calling_socket() const {
+    std::set<int> found;
+    for (const int fd : since())
+        if (is_connected(fd)) found.insert(fd);
+    return single(found);
+}
+
+int listening_socket(const std::string& name) {
+    for (const int fd : open_files())
+        if (domain_of(fd) == AF_UNIX && option_of(fd, SO_ACCEPTCONN) == 1 && has_name(fd, name)) return fd;
     return -1;
+}
+
+int accepted_socket(const std::string& name) {
+    std::set<int> found;
+    for (const int fd : open_files())
+        if (is_connected(fd) && has_name(fd, name)) found.insert(fd);
+    return single(found);
+}
+
+bool stop_watching(int fd) {
+    bool was_watched = false;
+    for (const int epoll : open_files())
+        if (name_of(epoll) == "anon_inode:[eventpoll]")
+            was_watched |= ::epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr) == 0;
+    return was_watched;
 }
 
 }  // namespace viaduct::acenic

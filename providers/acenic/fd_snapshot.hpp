@@ -15,13 +15,22 @@ public:
     void close_on_exec() const;
     // The packet socket that has come since; -1: none has.
     int packet_socket() const;
-    // The socket that has come since and listens at that path; -1: none does.
-    int listening_socket(const std::string& path) const;
+    // The Unix socket that has come since and has called another one, as memif does; -1: none has, or several have.
+    int calling_socket() const;
 
 private:
     std::set<int> since() const;
 
     std::set<int> before_;
 };
+
+// The Unix socket of this process that listens under that name, a path or an abstract name; -1: none does. No snapshot
+// decides: a file of another thread may have had its number at that moment.
+int listening_socket(const std::string& name);
+// The socket that memif's driver has accepted under that name; -1: it has accepted none, or several.
+int accepted_socket(const std::string& name);
+
+// Takes the file out of the epoll sets of this process. False: it was in none.
+bool stop_watching(int fd);
 
 }  // namespace viaduct::acenic

@@ -4,6 +4,7 @@
 #include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_interrupts.h>
 #include <rte_mbuf.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -101,17 +102,16 @@ const char* Port::plug_in(int* error) {
     const FdSnapshot files;
     made_ = make_device(device_, spec_);
     if (!made_) return "DPDK cannot open the device";
-    if (spec_.listens && !is_virtio(spec_)) listen_fd_ = files.listening_socket(spec_.socket);
+    if (spec_.listens && is_memif(spec_)) listen_fd_ = listening_socket(spec_.socket_name);
     *error = ENODEV;
     if (::rte_eth_dev_get_port_by_name(device_.c_str(), &port_) != 0) return "no port came of it";
     rte_eth_conf conf{};
     int e = ::rte_eth_dev_configure(port_, 1, 1, &conf);
     if (e == 0) e = ::rte_eth_tx_queue_setup(port_, 0, kRing, SOCKET_ID_ANY, nullptr);
     if (e == 0) e = ::rte_eth_rx_queue_setup(port_, 0, kRing, SOCKET_ID_ANY, nullptr, pool_);
-    const bool with_care = spec_.joined && !is_virtio(spec_);
-    if (e == 0 && !with_care) e = ::rte_eth_dev_start(port_);
-    started_ = e == 0 && !with_care;
-    if (e == 0 && with_care) join_again();
+    if (e == 0 && !is_memif(spec_)) e = ::rte_eth_dev_start(port_);
+    started_ = linked_ = e == 0 && !is_memif(spec_);
+    if (e == 0 && is_memif(spec_)) join_again();
     *error = -e;
     wait_fd_ = files.packet_socket();  // af_packet does not tell its own
     files.close_on_exec();
@@ -122,7 +122,8 @@ const char* Port::plug_in(int* error) {
 }
 
 void Port::unplug() {
-    started_ = false;
+    started_ = linked_ = false;
+    control_.give_back();
     socket_.reset();
     if (port_ != UINT16_MAX) ::rte_eth_dev_stop(port_);
     if (port_ != UINT16_MAX) ::rte_eth_dev_close(port_);
@@ -254,23 +255,32 @@ void Port::release_held() {
     }
 }
 
-// No process is at the other end, or not any more. The driver goes on by itself where it listens; memif's calls
-// once for each start, virtio's only when it is made.
+// No process is at the other end, or not any more. The driver goes on by itself where it listens, except that the port
+// ends a memif link; memif's calls once for each start, virtio's only when it is made.
 void Port::join_again() {
     const int64_t now = now_ns();
-    if (started_ && spec_.listens) return;
-    if ((started_ || spec_.reconnects) && now - tried_at_ < kJoinAgain) return;
+    const bool has_ended = control_.is_held();
+    if (!has_ended && started_ && spec_.listens) return;
+    if (!has_ended && (started_ || spec_.reconnects) && now - tried_at_ < kJoinAgain) return;
     run_on_interrupt_thread([this] {
         int error = 0;
         if (spec_.reconnects) {
             unplug();
             plug_in(&error);
         } else {
-            if (started_) ::rte_eth_dev_stop(port_);
-            started_ = ::rte_eth_dev_start(port_) == 0;
+            restart_memif();
         }
     });
     tried_at_ = now_ns();
+}
+
+// On the interrupt thread.
+void Port::restart_memif() {
+    control_.give_back();
+    if (started_) ::rte_eth_dev_stop(port_);
+    const FdSnapshot files;
+    started_ = ::rte_eth_dev_start(port_) == 0;
+    calling_fd_ = started_ && !spec_.listens ? files.calling_socket() : -1;
 }
 
 void Port::stay_joined() {
@@ -278,12 +288,28 @@ void Port::stay_joined() {
     if (now - asked_at_ < kAskAgain) return;
     const CancellationHeldOff inside_hot_calls;
     asked_at_ = now;
+    if (control_.is_over()) linked_ = false;
     if (!plugged()) join_again();
 }
 
+// Over memif no burst runs before the port has the control socket, and none after the port has seen the other end's
+// end.
 bool Port::plugged() {
+    if (!is_memif(spec_)) return is_link_up();
+    if (!linked_ && !control_.is_held() && is_link_up())
+        run_on_interrupt_thread([this] { linked_ = take_control(); });
+    return linked_;
+}
+
+bool Port::is_link_up() const {
     rte_eth_link link{};
     return started_ && ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+// On the interrupt thread: between two callbacks of the driver the link stays as it is.
+bool Port::take_control() {
+    if (::rte_thread_is_intr() == 0 || !is_link_up()) return false;
+    return control_.take(spec_.listens ? accepted_socket(spec_.socket_name) : calling_fd_);
 }
 
 // The next frame is written into it, if it is one that can be.
@@ -298,7 +324,7 @@ inline void Port::release(rte_mbuf* m) {
 
 // How many frames are taken: they are not ours any more.
 uint32_t Port::send_burst() {
-    if (!started_) return 0;
+    if (!linked_) return 0;
     if (socket_ != nullptr) {
         const uint32_t sent = socket_->send(out_, out_count_);
         for (uint32_t i = 0; i < sent; ++i) {
@@ -343,7 +369,7 @@ inline uint32_t Port::fetch(rte_mbuf** burst) {
     while (n < kBurst / 2 && loop_head_ != loop_tail_) burst[n++] = loop_[loop_head_++ % kLoop];
     if (spec_.joined && ++looks_ % kLooksPerTime == 0) [[unlikely]]
         stay_joined();
-    if (!started_) return n;
+    if (!linked_) return n;
     const auto room = static_cast<uint16_t>(kBurst - n);
     if (quiet_) return n + ::rte_eth_rx_burst(port_, 0, burst + n, room);
     const CancellationHeldOff inside_hot_calls;

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "providers/acenic/memif_control.hpp"
 #include "providers/acenic/packet_socket.hpp"
 #include "providers/acenic/port_spec.hpp"
 #include "providers/packet/faulty_wire.hpp"
@@ -86,8 +87,11 @@ private:
     const char* plug_in(int* error);
     void unplug();
     void join_again();
+    void restart_memif();
     void stay_joined();
     bool plugged();
+    bool is_link_up() const;
+    bool take_control();
     void misbehave(rte_mbuf*, std::byte* frame, uint32_t bytes);
     void release_held();
     rte_mbuf* take_buffer();
@@ -103,9 +107,12 @@ private:
     int wait_fd_ = -1;
     std::string device_;
     bool made_ = false;     // the device exists
-    bool started_ = false;  // and takes and gives frames
+    bool started_ = false;  // and is started
+    bool linked_ = false;   // and takes and gives frames: bursts are safe
     bool quiet_ = false;    // looking for frames makes no system call
     int listen_fd_ = -1;    // the driver's socket for the process the port is joined to
+    int calling_fd_ = -1;   // memif: the socket by which the driver has called that process
+    MemifControl control_;
     int64_t tried_at_ = 0, asked_at_ = 0;
     uint32_t looks_ = 0;
     rte_mempool* pool_ = nullptr;

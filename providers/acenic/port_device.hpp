@@ -29,6 +29,7 @@ void make_idle(int fd);
 
 // Its drivers give back what they opened.
 inline bool is_virtio(const PortSpec& spec) { return spec.joined && spec.driver != "net_memif"; }
+inline bool is_memif(const PortSpec& spec) { return spec.joined && !is_virtio(spec); }
 
 // Frames wait in af_packet's ring while this process has no processor; what does not fit is lost. It is locked memory:
 // a process that may not lock so much has one that fits the usual limit.

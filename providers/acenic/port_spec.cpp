@@ -129,6 +129,7 @@ bool read_memif(PortSpec* port, Rejection* why) {
     port->listens = role == "server";
     port->zero_copy = argument(port->arguments, "zero-copy") != "yes";
     const bool is_path = argument(port->arguments, "socket-abstract") != "yes";
+    port->socket_name = socket;
     if (is_path) port->socket = socket;
     if (is_path && socket[0] != '/')
         return refuse(port->text, why, "the socket of net_memif is no absolute path", "begin it with /");

@@ -18,6 +18,7 @@ struct PortSpec {
     std::string arguments;       // what follows the driver, as the driver is to have it
     std::string interface;       // af_packet: its network interface
     std::string socket;          // memif, vhost: where the two processes meet, if that is a path
+    std::string socket_name;     // memif: the same, path or abstract name
     bool joined = false;         // to one other process, which may be there or not
     bool listens = false;        // joined: the end that makes the socket
     bool reconnects = false;        // joined: the device exists only while the other end does

@@ -8,6 +8,18 @@ PACKET = "providers/packet/"
 
 MUTANTS = [
     Mutant(
+        "memif-event-taken", (), "a memif socket is kept from the driver that has still to serve its event",
+        ACENIC + "memif_control.cpp",
+        "    if (driver_fd < 0 || has_event(driver_fd)) return false;\n", "    if (driver_fd < 0) return false;\n",
+        ("unit AcenicMemifControl.ASocketWithAnEventStaysWithTheDriver",),
+    ),
+    Mutant(
+        "memif-still-watched", (), "DPDK's thread waits for events of a memif socket that the port has",
+        ACENIC + "memif_control.cpp",
+        "|| !stop_watching(driver_fd)) return false;", ") return false;",
+        ("unit AcenicMemifControl.TheEndOfThePeerIsAnEventOfThePortAndNotOfTheDriver",),
+    ),
+    Mutant(
         "sent-as-another-host", (), "a host sends frames of the links of another",
         ACENIC + "daemon/steering.cpp",
         "    if (slot_of(g.source) != slot) return false;\n", "",
