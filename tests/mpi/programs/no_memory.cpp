@@ -9,7 +9,7 @@
 #include <string>
 
 #include "check.hpp"
-#include "failing_new.hpp"
+#include "tests/failing_new.hpp"
 #include "time_limit.hpp"
 
 namespace {

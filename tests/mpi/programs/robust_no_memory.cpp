@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "failing_new.hpp"
 #include "tests/eventually.hpp"
+#include "tests/failing_new.hpp"
 #include "time_limit.hpp"
 
 namespace {
