@@ -54,9 +54,11 @@ std::optional<NicAddress> parse_nic_address(std::string_view text) {
 HostsFile HostsFile::parse(std::string_view text) {
     HostsFile file;
     std::istringstream in{std::string(text)};
+    in.exceptions(std::ios::badbit);  // a failed allocation throws; getline would end the text early
     for (std::string row; std::getline(in, row);) {
         row.resize(std::min(row.size(), row.find('#')));
         std::istringstream words(row);
+        words.exceptions(std::ios::badbit);
         Line line;
         bool has_address = false;
         for (std::string word; words >> word;) {
@@ -75,6 +77,7 @@ HostsFile HostsFile::parse(std::string_view text) {
 
 HostsFile HostsFile::find(std::string_view search_path) {
     std::istringstream paths{std::string(search_path)};
+    paths.exceptions(std::ios::badbit);
     for (std::string path; std::getline(paths, path, ':');) {
         std::string text;
         const FileRead how = path.empty() ? FileRead::not_opened : read_text(expand_home(path), kLargest, &text);

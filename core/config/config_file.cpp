@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <stdexcept>
 
 namespace viaduct {
@@ -142,6 +143,8 @@ bool parse(std::string_view text, std::string_view origin, toml::table* out,
     } catch (const toml::parse_error& error) {
         problems->push_back(
             fmt::format("{}:{}: {}", origin, error.source().begin.line, unmarked(error.description())));
+    } catch (const std::bad_alloc&) {
+        throw;  // the file is not at fault
     } catch (const std::exception& error) {
         problems->push_back(fmt::format("{}: {}", origin, error.what()));
     }

@@ -55,6 +55,7 @@ std::string processor_model() {
     }
 #endif
     std::istringstream info(text_of_file("/proc/cpuinfo"));
+    info.exceptions(std::ios::badbit);  // a failed allocation throws; getline would end the text early
     for (std::string line; std::getline(info, line);) {
         for (const char* key : {"model name", "CPU part", "cpu\t"}) {
             if (line.rfind(key, 0) == 0 && line.find(':') != std::string::npos)

@@ -20,6 +20,7 @@ bool read_number(std::string_view text, T* out) {
 // The point is one in every locale of the program. (libc++ has no from_chars for such numbers.)
 bool read_probability(std::string_view text, double* out) {
     std::istringstream in{std::string(text)};
+    in.exceptions(std::ios::badbit);  // a failed allocation throws; the text is not at fault
     in.imbue(std::locale::classic());
     in >> std::noskipws >> *out;
     return !in.fail() && in.peek() == std::istringstream::traits_type::eof() && *out >= 0 && *out <= 1;
