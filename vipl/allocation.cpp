@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
+#include <exception>
 
 #include "core/shm/own_mapping.hpp"
 #include "vipl/memory.hpp"
@@ -60,16 +60,16 @@ VIP_RETURN allocate_memory(Nic& nic, VIP_ULONG bytes, VIP_ULONG alignment,
                       bytes);
     Region visible = a.region;
     visible.length = bytes;  // the program's attributes speak of what it asked for
-    const VIP_RETURN answer = register_region(nic, visible, attributes, &a.handle);
-    if (answer != VIP_SUCCESS) {
-        release(nic, a);
-        return answer;
-    }
     try {
+        const VIP_RETURN answer = register_region(nic, visible, attributes, &a.handle);
+        if (answer != VIP_SUCCESS) {
+            release(nic, a);
+            return answer;
+        }
         const std::lock_guard lock(nic.mutex);
         nic.allocations.push_back(a);
-    } catch (const std::bad_alloc&) {
-        deregister_memory(nic, reinterpret_cast<void*>(a.region.base), a.handle);
+    } catch (const std::exception&) {
+        if (a.handle != 0) deregister_memory(nic, reinterpret_cast<void*>(a.region.base), a.handle);
         release(nic, a);
         throw;
     }

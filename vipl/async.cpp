@@ -2,8 +2,8 @@
 // Asynchronous errors: queued by any thread, reported to the program by the handler thread, one at a time, when they
 // are due.
 #include <algorithm>
+#include <exception>
 #include <iterator>
-#include <new>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
@@ -44,7 +44,7 @@ ErrorQueue::Pushed ErrorQueue::push(const AsyncError& error) try {
     spare_.front() = error;
     errors_.splice(after, spare_, spare_.begin());
     return Pushed::yes;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return Pushed::no_memory;
 }
 

@@ -3,7 +3,7 @@
 // up. The state machine's Connect-Pending lasts from begin to conclude.
 #pragma once
 
-#include <new>
+#include <exception>
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -19,7 +19,7 @@ template <class Call>
 Status in_short_memory(Call&& call) {
     try {
         return call();
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         return Status::out_of_resources;
     }
 }

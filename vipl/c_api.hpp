@@ -4,18 +4,19 @@
 
 #include <vipl.h>
 
-#include <new>
+#include <exception>
 
 #include "core/sync/cancellation.hpp"
 #include "vipl/exiting.hpp"
 #include "vipl/nic.hpp"
 #include "vipl/recorded.hpp"
+#include "vipl/thrown.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 
-// Runs the body of a call that is not on the hot path; memory running short becomes ERROR_RESOURCE. A thread
+// Runs the body of a call that is not on the hot path; an exception becomes ERROR_RESOURCE with its reason. A thread
 // that is cancelled meanwhile ends after it. On the hot path there is no cancellation point: the cold ways
 // off it hold cancellation off where they begin (settling, waking, asking the system), and so does a provider
 // whose device needs system calls.
@@ -25,9 +26,8 @@ VIP_RETURN guarded(Body&& body) noexcept {
     watch_this_thread();
     try {
         return body();
-    } catch (const std::bad_alloc&) {
-        return refuse(VIP_ERROR_RESOURCE, "look at the limits of the process (ulimit -a) and at its cgroup",
-                      "no memory left");
+    } catch (const std::exception& thrown) {
+        return refuse_thrown(thrown);
     }
 }
 

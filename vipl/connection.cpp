@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <new>
+#include <exception>
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -15,6 +15,7 @@
 #include "vipl/sleeping_call.hpp"
 #include "vipl/stats.hpp"
 #include "vipl/status.hpp"
+#include "vipl/thrown.hpp"
 #include "vipl/why.hpp"
 
 namespace viaduct::vipl {
@@ -106,30 +107,30 @@ void refuse_attempt(Status status, const EndAddress& to) try {
         default:
             return;
     }
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
 }
 
 void refuse_late_accept(const EndAddress& requester) try {
     refuse(VIP_TIMEOUT, "let the requester wait longer in VipConnectRequest, and accept at once",
            "the requester at %s does not wait any more", text_of(requester).c_str());
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
 }
 
 void refuse_wait(const Nic& nic, const EndAddress& address) try {
     refuse(VIP_TIMEOUT, "start the requesting end with this address; vipstat shows what its calls were refused for",
            "no request came to %s of NIC %s", text_of(address).c_str(), nic.info.name);
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
 }
 
 VIP_RETURN keep_request(Nic& nic, const EndAddress& local, const ConnectResult& found, VIP_CONN_HANDLE* out) try {
     const std::lock_guard lock(nic.mutex);
     nic.connections.reserve(nic.connections.size() + 1);  // memory runs short before anything has changed
     Connection* connection = nic.library->connections.take();
-    if (connection == nullptr) return VIP_ERROR_RESOURCE;
+    if (connection == nullptr) return refuse_no_memory();
     const uintptr_t handle = handle_table.insert(HandleKind::connection, connection);
     if (handle == 0) {
         nic.library->connections.give_back(connection);
-        return VIP_ERROR_RESOURCE;
+        return refuse_no_memory();
     }
     connection->nic = &nic;
     connection->incoming = found.incoming;
@@ -141,8 +142,8 @@ VIP_RETURN keep_request(Nic& nic, const EndAddress& local, const ConnectResult& 
     connection->handle.store(handle);
     *out = reinterpret_cast<VIP_CONN_HANDLE>(handle);
     return VIP_SUCCESS;
-} catch (const std::bad_alloc&) {
-    return VIP_ERROR_RESOURCE;
+} catch (const std::exception&) {
+    return refuse_no_memory();
 }
 
 Connection* find_connection(VIP_CONN_HANDLE handle) {
@@ -358,7 +359,7 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
     const auto look = [&] {
         try {
             return await_in_slices(*pin, op, wait ? until : now_ns(), wanted, &result);
-        } catch (const std::bad_alloc&) {
+        } catch (const std::exception&) {
             return Status::not_done;  // nothing is known of the attempt, which goes on
         }
     };
@@ -374,7 +375,7 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
     const auto finish = [&] {
         try {
             return pin->ops->connect_finish(op, &result);
-        } catch (const std::bad_alloc&) {
+        } catch (const std::exception&) {
             return Status::timeout;  // of one that is decided nothing has to be said
         }
     };

@@ -22,6 +22,11 @@ VIP_RETURN check_entries(const Nic& nic, VIP_ULONG entries) {
     return VIP_SUCCESS;
 }
 
+VIP_RETURN refuse_one_more(const Nic& nic) {
+    return refuse(VIP_ERROR_RESOURCE, "look at ulimit -n and ulimit -v",
+                  "no memory, handle or queue of NIC %s left for one more completion queue", nic.info.name);
+}
+
 }  // namespace
 
 VIP_RETURN create_cq(Nic& nic, VIP_ULONG entries, VIP_CQ_HANDLE* out) {
@@ -38,14 +43,14 @@ VIP_RETURN create_cq(Nic& nic, VIP_ULONG entries, VIP_CQ_HANDLE* out) {
         !add_group(nic, cq->poll)) {
         if (cq != nullptr) nic.library->cqs.give_back(cq);
         nic.leases.give_back(kagent::kLeaseCqs, 1);
-        return VIP_ERROR_RESOURCE;
+        return refuse_one_more(nic);
     }
     const uintptr_t handle = handle_table.insert(HandleKind::cq, cq);
     if (handle == 0) {
         remove_group(nic, cq->poll);
         nic.library->cqs.give_back(cq);
         nic.leases.give_back(kagent::kLeaseCqs, 1);
-        return VIP_ERROR_RESOURCE;
+        return refuse_one_more(nic);
     }
     cq->target.sleepers.store(0);
     cq->ops = nic.ops;

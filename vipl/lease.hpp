@@ -36,4 +36,28 @@ private:
     uint64_t used_[4] = {};
 };
 
+// The part of a quota that one call uses. The destructor gives it back, unless keep() was called.
+class LeasePart {
+public:
+    LeasePart(Leases& leases, kagent::LeaseKind kind) : leases_(leases), kind_(kind) {}
+    ~LeasePart() {
+        if (amount_ != 0) leases_.give_back(kind_, amount_);
+    }
+    LeasePart(const LeasePart&) = delete;
+    LeasePart& operator=(const LeasePart&) = delete;
+
+    // False: refused. Once.
+    bool use(uint64_t amount) {
+        if (!leases_.use(kind_, amount)) return false;
+        amount_ = amount;
+        return true;
+    }
+    void keep() { amount_ = 0; }
+
+private:
+    Leases& leases_;
+    const kagent::LeaseKind kind_;
+    uint64_t amount_ = 0;
+};
+
 }  // namespace viaduct::vipl

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <new>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -145,7 +145,6 @@ bool Library::prepare() {
     });
     events->on_turn([this] { look_at_recording(*this); });
     events->on_other_agent([this] { return renew_peer_requests(*this); });
-    if (events->start() != Status::ok) return false;
     link.on_reattach([this](AgentLink& fresh) {
         if (!show_stats_to(fresh)) return Status::broken;
         Status worst = Status::ok;
@@ -186,7 +185,7 @@ bool Library::prepare() {
                 break;
         }
     });
-    return true;
+    return events->start() == Status::ok;  // last: no thread uses a library whose start has failed
 }
 
 Library* Library::start() {
@@ -207,13 +206,12 @@ Library* Library::start() {
     if (ready != nullptr) return ready;
     if (!watch_forks()) return nullptr;
     log::check_environment();
-    auto* fresh = new (std::nothrow) Library;
-    if (fresh == nullptr || !fresh->prepare())
-        return nullptr;  // what a failed start leaves is not worth undoing
+    std::unique_ptr<Library> fresh(new Library);
+    if (!fresh->prepare()) return nullptr;
     for (const ConfigProblem& problem : fresh->config.problems())
         if (problem.section != "mpi") VIADUCT_LOG(warn, "config", "%s", problem.text.c_str());
-    instance.store(fresh, std::memory_order_release);
-    return fresh;
+    instance.store(fresh.get(), std::memory_order_release);
+    return fresh.release();
 }
 
 void Library::add_open(Nic* nic) {

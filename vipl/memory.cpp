@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "vipl/library.hpp"
+#include "vipl/thrown.hpp"
 #include "vipl/why.hpp"
 
 namespace viaduct::vipl {
@@ -103,11 +104,11 @@ VIP_RETURN create_ptag(Nic& nic, VIP_PROTECTION_HANDLE* out) {
                       static_cast<unsigned long long>(nic.info.max_ptags));
     if (id >= nic.ptags.size()) nic.ptags.resize(id + 1, nullptr);  // memory runs short before anything has changed
     Ptag* tag = nic.library->ptags.take();
-    if (tag == nullptr) return VIP_ERROR_RESOURCE;
+    if (tag == nullptr) return refuse_no_memory();
     const uintptr_t handle = handle_table.insert(HandleKind::ptag, tag);
     if (handle == 0) {
         nic.library->ptags.give_back(tag);
-        return VIP_ERROR_RESOURCE;
+        return refuse_no_memory();
     }
     nic.ptags[id] = tag;
     tag->nic = &nic;
@@ -200,27 +201,20 @@ VIP_RETURN register_region(Nic& nic, const Region& place, const VIP_MEM_ATTRIBUT
                       static_cast<unsigned long long>(length), static_cast<unsigned long long>(nic.regions->bytes()),
                       static_cast<unsigned long long>(nic.info.max_register_bytes), nic.info.name);
 
-    if (!nic.leases.use(kagent::kLeaseBytes, length))
-        return refuse_quota("registered memory", "agent.max_registered_bytes");
-    if (!nic.leases.use(kagent::kLeaseRegions, 1)) {
-        nic.leases.give_back(kagent::kLeaseBytes, length);
-        return refuse_quota("memory regions", "agent.max_regions");
-    }
+    LeasePart bytes(nic.leases, kagent::kLeaseBytes), one(nic.leases, kagent::kLeaseRegions);
+    if (!bytes.use(length)) return refuse_quota("registered memory", "agent.max_registered_bytes");
+    if (!one.use(1)) return refuse_quota("memory regions", "agent.max_regions");
     uint32_t handle = 0;
     const VIP_RETURN added = add_with_tag(nic, region, attributes, &handle);
-    if (added != VIP_SUCCESS) {
-        nic.leases.give_back(kagent::kLeaseBytes, length);
-        nic.leases.give_back(kagent::kLeaseRegions, 1);
-        return added;
-    }
+    if (added != VIP_SUCCESS) return added;
     if (!device_knows(nic.ops->region_added(nic.context, handle, region))) {
         nic.regions->remove(handle, base, &region);
-        nic.leases.give_back(kagent::kLeaseBytes, length);
-        nic.leases.give_back(kagent::kLeaseRegions, 1);
         return refuse(VIP_ERROR_RESOURCE, "look at ulimit -l (locked memory): the NIC pins what is registered",
                       "NIC %s cannot take address %p length %llu", nic.info.name, address,
                       static_cast<unsigned long long>(length));
     }
+    bytes.keep();
+    one.keep();
     *out = handle;
     return VIP_SUCCESS;
 }

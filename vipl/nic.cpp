@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <new>
+#include <exception>
 
 #include "core/agent/asked_name.hpp"
 #include "core/clock/clock.hpp"
@@ -25,6 +25,7 @@
 #include "vipl/library.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/status.hpp"
+#include "vipl/thrown.hpp"
 #include "vipl/user_agent.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/why.hpp"
@@ -95,10 +96,10 @@ Status make_open_request(Nic& nic, bool again, Mail* mail) {
     body.reattach = again ? 1 : 0;
     if (again) nic.leases.held(body.held);
     *mail = Mail::of(kagent::Type::kOpenNic, body);
-    const int table = nic.regions->open_read_only();
-    if (table < 0)
+    Fd table(nic.regions->open_read_only());
+    if (!table.valid())
         return again ? Status::out_of_resources : refuse_for_errno("no descriptor for the table of memory regions");
-    mail->descriptors.emplace_back(table);
+    mail->descriptors.push_back(std::move(table));
     const Status status = nic.ops->describe(nic.context, mail);
     if (status == Status::out_of_resources && !again)
         refuse(VIP_ERROR_RESOURCE, kMoreFiles, "no descriptors for what peers of the NIC need");
@@ -135,16 +136,16 @@ Status make_context(Library& library, Nic& nic) {
     args.agent = library.events.get();
     args.regions = nic.regions.get();
     args.context_id = nic.context_id;
-    try {
-        return nic.ops->open(args, &nic.context);
-    } catch (const std::bad_alloc&) {
-        refuse(VIP_ERROR_RESOURCE, kLookAtLimits, "no memory is left");
-        return Status::out_of_resources;
-    }
+    return nic.ops->open(args, &nic.context);
 }
 
 Status open_context(Library& library, Nic& nic) {
-    const Status status = make_context(library, nic);
+    Status status = Status::out_of_resources;
+    try {
+        status = make_context(library, nic);
+    } catch (const std::exception& thrown) {
+        refuse_thrown(thrown);
+    }
     if (status == Status::ok) return status;
     if (!is_refused())
         refuse(VIP_ERROR_RESOURCE, "VIADUCT_LOG=info shows what agent and provider say",
@@ -153,7 +154,8 @@ Status open_context(Library& library, Nic& nic) {
     return status;
 }
 
-Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
+// *may_be_open: the agent has, or may have, opened it.
+Status open_at_agent(Library& library, Nic& nic, Deadline deadline, bool* may_be_open) {
     // Made anew for each try: descriptors travel with the request.
     Mail request;
     Status status = make_open_request(nic, false, &request);
@@ -162,7 +164,9 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
         return status;
     }
     Mail answer;
+    *may_be_open = true;  // also when an exception ends the call
     status = library.link.call(std::move(request), &answer, deadline);
+    *may_be_open = status == Status::ok;
     if (status != Status::ok) {
         refuse(VIP_ERROR_RESOURCE, "vipinfo --doctor", "the agent does not open '%s': %s", nic.device.c_str(),
                refusal_text(library, answer).c_str());
@@ -175,6 +179,53 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
     nic.leases.begin(&library.link, nic.context_id, opened.lease);
     library.events->wake();
     return Status::ok;
+}
+
+// An open under way. Unless keep() was called, the destructor undoes its steps: also when an exception ends the open.
+class Opening {
+public:
+    explicit Opening(Nic& nic) : nic_(nic) {}
+    ~Opening() {
+        if (kept_) return;
+        if (listed_) nic_.library->remove_open(&nic_);
+        if (may_be_open_) tell_agent_closed(nic_);
+        take_apart(nic_);
+    }
+    Opening(const Opening&) = delete;
+    Opening& operator=(const Opening&) = delete;
+
+    Status open(const char* name, Deadline* deadline);
+    // Puts the NIC onto the list of open NICs and makes its handle. 0: it failed, and if *status is ok, for memory.
+    uintptr_t enlist(Deadline deadline, Status* status);
+    void keep() { kept_ = true; }
+
+private:
+    Nic& nic_;
+    uint64_t epoch_ = 0;        // of the link, before the NIC was opened
+    bool may_be_open_ = false;  // at the agent
+    bool listed_ = false;
+    bool kept_ = false;
+};
+
+Status Opening::open(const char* name, Deadline* deadline) {
+    Library& library = *nic_.library;
+    Status status = find_nic(library, nic_, name, *deadline);
+    epoch_ = library.link.epoch();
+    // The agent's time does not run while the provider starts its device, which may take longer than all of it.
+    const int64_t begun = now_ns();
+    if (status == Status::ok) status = open_context(library, nic_);
+    *deadline += now_ns() - begun;
+    return status == Status::ok ? open_at_agent(library, nic_, *deadline, &may_be_open_) : status;
+}
+
+uintptr_t Opening::enlist(Deadline deadline, Status* status) {
+    nic_.dispatcher = std::make_shared<Dispatcher>(nic_);
+    std::memcpy(nic_.address, nic_.info.address.bytes, sizeof nic_.address);
+    nic_.library->add_open(&nic_);
+    listed_ = true;
+    *status = assure_known(nic_, epoch_, deadline);
+    const bool ready = *status == Status::ok && add_group(nic_, nic_.own_group);
+    return ready ? handle_table.insert(HandleKind::nic, &nic_) : 0;
 }
 
 }  // namespace
@@ -207,29 +258,13 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
         return refuse(VIP_ERROR_RESOURCE, kLookAtLimits, "cannot open '%s': no memory is left", name);
     Nic& nic = *fresh;
     nic.library = library;
+    Opening opening(nic);
 
     Deadline deadline = now_ns() + limit_ns(TimeLimit::agent_call);
-    Status status = find_nic(*library, nic, name, deadline);
-    const uint64_t epoch = library->link.epoch();
-    // The agent's time does not run while the provider starts its device, which may take longer than all of it.
-    const int64_t begun = now_ns();
-    if (status == Status::ok) status = open_context(*library, nic);
-    deadline += now_ns() - begun;
-    if (status == Status::ok) status = open_at_agent(*library, nic, deadline);
-    if (status != Status::ok) {
-        take_apart(nic);
-        return to_return(CallKind::open_nic, status);
-    }
-    nic.dispatcher = std::make_shared<Dispatcher>(nic);
-    std::memcpy(nic.address, nic.info.address.bytes, sizeof nic.address);
-    library->add_open(&nic);
-    status = assure_known(nic, epoch, deadline);
-    const bool ready = status == Status::ok && add_group(nic, nic.own_group);
-    const uintptr_t handle = ready ? handle_table.insert(HandleKind::nic, &nic) : 0;
+    Status status = opening.open(name, &deadline);
+    if (status != Status::ok) return to_return(CallKind::open_nic, status);
+    const uintptr_t handle = opening.enlist(deadline, &status);
     if (handle == 0) {
-        library->remove_open(&nic);
-        tell_agent_closed(nic);
-        take_apart(nic);
         if (status == Status::ok)
             return refuse(VIP_ERROR_RESOURCE, kLookAtLimits, "cannot open '%s': no memory for its handle and queues",
                           name);
@@ -237,6 +272,7 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
                "cannot open '%s': the agent has ended meanwhile, and the next one does not open it", name);
         return to_return(CallKind::open_nic, status);
     }
+    opening.keep();
     nic.handle.store(handle);
     stats::process_stats.count(stats::ProcessCount::nics_opened);
     *out = reinterpret_cast<VIP_NIC_HANDLE>(handle);
@@ -267,7 +303,7 @@ bool add_group(Nic& nic, PollGroup& poll) try {
     const std::lock_guard lock(nic.groups_mutex);
     nic.groups.push_back(&poll);
     return true;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return false;
 }
 

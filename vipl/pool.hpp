@@ -4,6 +4,7 @@
 // again. Used by control calls of any thread.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -51,7 +52,7 @@ private:
         size_ += count;
         for (size_t i = count; i != 0; --i) free_.push_back(&objects[i - 1]);
         return true;
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         return false;
     }
 

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
+#include <exception>
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include "core/clock/clock.hpp"
@@ -50,7 +50,7 @@ bool renew_all(Library& library) try {
         all_sent = all_sent && now_ns() - begun < limit_ns(TimeLimit::agent_quick_look);
     }
     return all_sent;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return false;
 }
 

@@ -5,12 +5,16 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
+#include <system_error>
 
 #include "core/log/log.hpp"
 #include "vipl/thread.hpp"
@@ -25,6 +29,7 @@ struct Question {
     std::mutex mutex;
     std::condition_variable changed;
     bool done = false;
+    bool short_of_memory = false;
     std::vector<IpAddress> found;
 };
 
@@ -50,14 +55,18 @@ void ask(void* argument) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* raw = nullptr;
-    const bool known = ::getaddrinfo(question.name.c_str(), nullptr, &hints, &raw) == 0;
+    const int answer = ::getaddrinfo(question.name.c_str(), nullptr, &hints, &raw);
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(answer == 0 ? raw : nullptr, ::freeaddrinfo);
     std::vector<IpAddress> found;
-    if (known) {
-        found = addresses_in(raw);
-        ::freeaddrinfo(raw);
+    bool short_of_memory = answer == EAI_MEMORY;
+    try {
+        found = addresses_in(list.get());
+    } catch (const std::exception&) {  // the call that waits for this thread reports it
+        short_of_memory = true;
     }
     const std::lock_guard lock(question.mutex);
     question.found = std::move(found);
+    question.short_of_memory = short_of_memory;
     question.done = true;
     question.changed.notify_all();
 }
@@ -67,7 +76,8 @@ void ask(void* argument) {
 std::vector<IpAddress> resolve(const char* name, Deadline deadline) {
     const auto question = std::make_shared<Question>(name);
     auto handed = std::make_unique<std::shared_ptr<Question>>(question);
-    if (start_thread("vipl-resolver", kDefaultStack, ask, handed.get()) != Status::ok) return {};
+    if (start_thread("vipl-resolver", kDefaultStack, ask, handed.get()) != Status::ok)
+        throw std::system_error(errno, std::generic_category());
     (void)handed.release();  // the thread has it
     std::unique_lock lock(question->mutex);
     const auto end = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
@@ -75,6 +85,7 @@ std::vector<IpAddress> resolve(const char* name, Deadline deadline) {
         VIADUCT_LOG(warn, "names", "the system's resolver does not answer for '%s'", name);
         return {};
     }
+    if (question->short_of_memory) throw std::bad_alloc();
     return question->found;
 }
 

@@ -16,7 +16,8 @@ struct IpAddress {
     uint32_t length = 0;  // 4 or 16
 };
 
-// The addresses of a host, in the resolver's order. None: unknown, or no answer in time.
+// The addresses of a host, in the resolver's order. None: unknown, or no answer in time. Throws std::bad_alloc also
+// if the thread that asks ran out of memory, and std::system_error if that thread cannot be started.
 std::vector<IpAddress> resolve(const char* name, Deadline);
 
 }  // namespace viaduct::vipl

@@ -133,7 +133,10 @@ int start(Thread& thread, size_t stack_bytes) {
 Status start_thread(const char* name, size_t stack_bytes, void (*run)(void*), void* argument) {
     free_stacks();
     std::unique_ptr<Thread> thread(new (std::nothrow) Thread);
-    if (!thread) return Status::out_of_resources;
+    if (!thread) {
+        errno = ENOMEM;
+        return Status::out_of_resources;
+    }
     std::strncpy(thread->name, name, sizeof(thread->name) - 1);
     thread->run = run;
     thread->argument = argument;

@@ -13,6 +13,7 @@ namespace viaduct::vipl {
 inline constexpr size_t kSmallStack = 256 * 1024;  // for threads that run our code only
 inline constexpr size_t kDefaultStack = 0;         // for threads that run the program's handlers
 
+// ok, or out_of_resources with errno set.
 Status start_thread(const char* name, size_t stack_bytes, void (*run)(void*), void* argument);
 
 // In a forked child, which has none of these threads.

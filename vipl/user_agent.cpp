@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <exception>
 #include <memory>
 #include <new>
 
@@ -32,7 +33,7 @@ template <class Work>
 void without_end(const Work& work) {
     try {
         work();
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         VIADUCT_LOG(error, "events", "no memory: an event is not dealt with");
     }
 }
@@ -202,8 +203,7 @@ Status EventThread::agent_start(const Mail& request, uint32_t* ticket, Deadline 
     Mail copy;
     copy.header = request.header;
     copy.payload = request.payload;
-    for (const Fd& fd : request.descriptors)
-        copy.descriptors.emplace_back(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+    for (const Fd& fd : request.descriptors) copy.descriptors.push_back(Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)));
     return link_.start(std::move(copy), ticket, deadline);
 }
 

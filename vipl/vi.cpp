@@ -2,7 +2,7 @@
 #include "vipl/vi.hpp"
 
 #include <bit>
-#include <new>
+#include <exception>
 
 #include "core/memory/mapped.hpp"
 #include "core/text/code_names.hpp"
@@ -165,7 +165,7 @@ uintptr_t place_vi(Nic& nic, Vi& vi) {
             show_vi(vi);
             handle = handle_table.insert(HandleKind::vi, &vi);
         }
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
     }
     if (handle != 0) return handle;
     if (vi.core.endpoint != nullptr) nic.ops->endpoint_destroy(vi.core.endpoint);
@@ -178,7 +178,7 @@ uintptr_t place_vi(Nic& nic, Vi& vi) {
 uintptr_t make_vi(Nic& nic, Vi& vi, const VIP_VI_ATTRIBUTES& a, Ptag* tag, Cq* send_cq, Cq* recv_cq) try {
     if (build_vi(nic, vi, a, tag, send_cq, recv_cq) != VIP_SUCCESS) return 0;
     return place_vi(nic, vi);
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <new>
 
 namespace viaduct {
@@ -43,14 +44,19 @@ bool more_follow(const Mail& mail) {
 
 }  // namespace
 
+// If the copy cannot be allocated, the text is empty.
+void AgentLink::Impl::note_error(const char* why) noexcept {
+    try {
+        error = why;
+    } catch (const std::exception&) {
+        error.clear();
+    }
+}
+
 void AgentLink::Impl::lose(const char* why) {
     if (!socket.valid()) return;
     socket.reset();
-    try {
-        error = why;
-    } catch (const std::bad_alloc&) {
-        error.clear();
-    }
+    note_error(why);
     VIADUCT_LOG(info, "agent", "connection lost: %s", why);
     for (auto& [ticket, p] : pending) {
         if (p->state == State::open) p->state = State::broken;
@@ -95,7 +101,7 @@ Status AgentLink::Impl::take_mail() {
         const Status got = receive_mail(socket.get(), &mail);
         if (got == Status::ok) deliver(std::move(mail));
         return got;
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         return Status::out_of_resources;
     }
 }
@@ -157,7 +163,7 @@ void AgentLink::Impl::run_events(Lock& lock) {
             } else if (handler) {
                 handler(next.mail, next.epoch);
             }
-        } catch (const std::bad_alloc&) {  // the thread may have an answer, which must not be lost
+        } catch (const std::exception&) {  // the thread may have an answer, which must not be lost
             VIADUCT_LOG(error, "agent", "no memory: a notice of the agent is not dealt with");
         }
         lock.lock();
@@ -181,7 +187,7 @@ Status AgentLink::Impl::send(const Mail& mail, Lock& lock, Deadline deadline) {
             break;
         }
         if (now_ns() >= deadline) {
-            error = "the agent does not read its messages";
+            note_error("the agent does not read its messages");
             return Status::timeout;
         }
         pollfd p{socket.get(), POLLOUT, 0};
@@ -259,9 +265,11 @@ Status AgentLink::Impl::await(uint32_t ticket, Deadline deadline, Mail* answer) 
     return result;
 }
 
-AgentLink::AgentLink(LinkOptions options) : impl_(new Impl) {
-    impl_->options = options;
-    impl_->standby = std::make_unique<Impl>();
+AgentLink::AgentLink(LinkOptions options) {
+    auto made = std::make_unique<Impl>();
+    made->options = options;
+    made->standby = std::make_unique<Impl>();
+    impl_ = made.release();
 }
 
 AgentLink::~AgentLink() { delete impl_; }

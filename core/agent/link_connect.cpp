@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <new>
+#include <exception>
 #include <utility>
 
 #include "core/agent/find_agent.hpp"
@@ -166,7 +166,7 @@ bool AgentLink::Impl::deliver_strays() {
     bool all = true;
     try {
         for (Mail& m : strays) deliver(std::move(m));
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         all = false;
     }
     strays.clear();
@@ -181,7 +181,7 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) 
     if (socket.valid()) return Status::ok;
     if (!standby) standby = std::make_unique<Impl>();
     if (!wake.is_ours() && !wake.open()) {
-        error = "no descriptor is left to talk to the agent (see ulimit -n)";
+        note_error("no descriptor is left to talk to the agent (see ulimit -n)");
         return Status::out_of_resources;
     }
     const Reattach restore = reattach;
@@ -192,7 +192,7 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) 
     Status s = Status::out_of_resources;
     try {
         s = try_until(link, deadline, restore, &fd);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         reattach_socket = -1;
         attempt_error = "no memory";
     }

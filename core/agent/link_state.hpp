@@ -98,6 +98,7 @@ struct AgentLink::Impl {
 
     void wake_leader();
 
+    void note_error(const char* why) noexcept;
     // The agent has ended: every thread that waits for its answer is told.
     void lose(const char* why);
     // The socket is there and has not been closed by the program; else all waiters are told.

@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <vector>
 
 #include "core/config/paths.hpp"
@@ -55,17 +56,16 @@ constexpr const char* kNotForAgent[] = {"VIADUCT_NICS=", "VIADUCT_HOSTS="};
 // The mapping that holds `address`, for objects that were loaded by a relative name.
 std::string mapped_file(const void* address) {
     std::string result;
-    FILE* maps = std::fopen("/proc/self/maps", "re");
+    const std::unique_ptr<FILE, int (*)(FILE*)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
     if (maps == nullptr) return result;
     char line[PATH_MAX + 128];
     const auto wanted = reinterpret_cast<unsigned long>(address);
-    while (std::fgets(line, sizeof line, maps) != nullptr) {
+    while (std::fgets(line, sizeof line, maps.get()) != nullptr) {
         unsigned long from = 0, to = 0;
         if (std::sscanf(line, "%lx-%lx", &from, &to) != 2 || wanted < from || wanted >= to) continue;
         if (const char* name = std::strchr(line, '/')) result.assign(name, std::strcspn(name, "\n"));
         break;
     }
-    std::fclose(maps);
     return result;
 }
 
@@ -220,15 +220,15 @@ int spawn_agent(const std::string& path, const std::string& address, pid_t* star
 }
 
 int spawn_detached(const std::string& path, std::vector<std::string> words, pid_t* started) {
-    const size_t bytes = 2 * kStackBytes;
-    void* stacks = map_own(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK);
-    if (stacks == nullptr) return errno;
-
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const std::vector<char*> environment = agent_environment();
+
+    const size_t bytes = 2 * kStackBytes;  // mapped last: the vectors above may throw
+    void* stacks = map_own(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK);
+    if (stacks == nullptr) return errno;
     auto* base = static_cast<char*>(stacks);
     SpawnPlan plan{path.c_str(), arguments.data(), environment.data(), base + bytes, 0, 0};
 

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <new>
+#include <exception>
 
 #include "core/clock/clock.hpp"
 #include "core/process/cpu_quota.hpp"
@@ -24,7 +24,7 @@ constexpr int64_t kQuotaValid = 10'000'000'000;
 int quota_processors() try {
     const double granted = own_cpu_quota().processors;
     return granted > 0 && granted < CPU_SETSIZE ? static_cast<int>(std::ceil(granted)) : CPU_SETSIZE;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return CPU_SETSIZE;
 }
 

@@ -92,14 +92,16 @@ void reset_loader_in_child() {
 LoadedProvider load_provider(const std::string& name) {
     const std::scoped_lock lock(gate);
     if (loaded == nullptr) loaded = new std::map<std::string, LoadedProvider>;
-    if (const auto known = loaded->find(name); known != loaded->end()) return known->second;
+    if (const auto known = loaded->find(name); known != loaded->end() && known->second.provider != nullptr)
+        return known->second;
     if (!is_provider_name(name))
         return refuse(fmt::format("\"{}\" cannot be the name of a provider", name),
                       "provider names have small letters, digits, _ and -");
     for (const ProviderFile& file : find_providers()) {
         if (file.name != name) continue;
+        LoadedProvider& place = (*loaded)[name];  // first: a failed allocation must not lose a loaded provider
         LoadedProvider result = load_file(file);
-        if (result.provider != nullptr) loaded->emplace(name, result);
+        if (result.provider != nullptr) place = result;
         return result;
     }
     return refuse(fmt::format("there is no provider \"{}\"", name),

@@ -49,13 +49,15 @@ std::string own_name() {
 }  // namespace
 
 bool ProcessStats::open() {
+    if (header() != nullptr) return true;    // made by a start of the library that failed later
+    const std::string program = own_name();  // first: it may throw
     GrowingSegment made(kSegmentName, kRecordsAt);
     if (!made.valid()) return false;
     std::byte* const memory = made.data();
     auto* h = new (memory) StatsHeader{};
     h->version = kVersion;
     h->pid = static_cast<uint32_t>(::getpid());
-    put(h->program, own_name().c_str());
+    put(h->program, program.c_str());
     put(h->library, viaduct::kVersion);
     h->started = now_ns();
     h->records_at = static_cast<uint32_t>(made.size());

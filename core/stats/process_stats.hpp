@@ -42,7 +42,7 @@ inline constexpr std::array<CounterInfo, kProcessCountKinds> kProcessCounters = 
 
 class ProcessStats {
 public:
-    // Makes the segment; false: there is none, and nothing is shown. Once.
+    // Makes the segment, unless there is one already. False: there is none, and vipstat shows nothing.
     bool open();
     // Another descriptor of the segment, for reading only. Invalid: there is no segment.
     Fd for_reading() const { return segment_->for_reading(); }
