@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <new>
 #include <string>
 
@@ -39,7 +40,7 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
         if (link == 0 && why == Status::out_of_resources)
             engine.say_why("the port has no place for one more connection",
                            "disconnect others; those that are over are remembered for half a second");
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         why = Status::out_of_resources;
     }
     ep.link = link;
@@ -58,7 +59,7 @@ void explain_unexpected(Engine& engine) try {
     std::string why, cure;
     engine.port().why_not_expected(&why, &cure);
     engine.say_why(why.c_str(), cure.c_str());
-} catch (const std::bad_alloc&) {  // the call fails without a reason
+} catch (const std::exception&) {  // the call fails without a reason
 }
 
 // E held. A listener waits for one request; when that has ended before it was reported, for another one.
@@ -74,7 +75,7 @@ Status begin_listening(ConnectOp& op) {
             engine.say_why("too many calls wait for requests on this port", "wait in fewer threads at a time");
         else if (op.expected == 0)
             explain_unexpected(engine);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         op.expected = 0;
     }
     if (op.expected == 0) {
@@ -139,7 +140,7 @@ Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const 
         try {
             (*out)->expected = engine.port().expect_peer(local, remote, vi.endpoint->link);
             if ((*out)->expected == 0) explain_unexpected(engine);
-        } catch (const std::bad_alloc&) {
+        } catch (const std::exception&) {
             (*out)->expected = 0;  // as where the port has no place: the attempt has begun
         }
         engine.finish_frames();

@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <exception>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -64,6 +68,22 @@ struct Registry {
 };
 std::atomic<Registry*> registry_of_process{nullptr};
 
+// Ends an engine, and lets the port be opened again.
+struct EndOfEngine {
+    Registry* registry = nullptr;
+    Known* known = nullptr;
+    uint64_t number = 0;
+
+    void operator()(Engine* ended) const {
+        delete ended;
+        {
+            const std::scoped_lock again(registry->mutex);
+            if (known->number == number) known->taken = false;
+        }
+        registry->one_has_ended.notify_all();
+    }
+};
+
 // A forked child has one of its own: another thread of its parent may have held the lock at the fork.
 Registry& registry() {
     for (;;) {
@@ -91,8 +111,7 @@ const char* parents_cure_of_fork(const Registry& own, const std::string& port) {
 
 // Programs end without disconnecting and without closing anything. What they have received must still be
 // acknowledged, and their peers must not wait for their silence.
-void close_all_links(int, void*) {
-    const CancellationHeldOff held_off;
+void close_links_of_all() {
     std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
     Registry* const own = registry_of_process.load(std::memory_order_acquire);
     if (own == nullptr || own->owner != ::getpid()) return;
@@ -101,6 +120,7 @@ void close_all_links(int, void*) {
         if (tries == 100) return;  // held by a thread that opens a port
         ::usleep(100);
     }
+    living.reserve(own->all.size());  // the loop must not throw: an engine that ends in it would take the lock again
     for (auto& [name, known] : own->all)
         if (auto live = known.engine.lock()) {
             live->close_links();
@@ -110,6 +130,13 @@ void close_all_links(int, void*) {
     // not fetched.
     const int64_t until = now_ns() + limit_ns(TimeLimit::packet_close);
     for (const auto& live : living) live->wait_for_closes(until);
+}
+
+// If an allocation fails, peers notice the end by the silence.
+void close_all_links(int, void*) try {
+    const CancellationHeldOff held_off;
+    close_links_of_all();
+} catch (const std::exception&) {
 }
 [[maybe_unused]] const int registered_at_load = ::on_exit(close_all_links, nullptr);
 
@@ -123,28 +150,22 @@ std::shared_ptr<Engine> Engine::get(const PortSource& source, UserAgent* agent, 
         *cure = cure_of_fork;
         return nullptr;
     }
-    std::unique_lock lock(registry.mutex);
+    std::shared_ptr<Engine> found, engine;
+    std::unique_ptr<Engine, EndOfEngine> made;
+    std::unique_lock lock(registry.mutex);  // the last one, so released first: the end of an engine takes it
     Known& known = registry.all[source.name()];
-    std::shared_ptr<Engine> engine = known.engine.lock();
-    while (!engine && known.taken) {
+    found = known.engine.lock();
+    while (!found && known.taken) {
         registry.one_has_ended.wait(lock);
-        engine = known.engine.lock();
+        found = known.engine.lock();
     }
-    if (engine && !engine->is_lost()) return engine;
+    if (found && !found->is_lost()) return found;
+    auto* const fresh = new Engine;
     const uint64_t number = ++known.number;  // one that is lost may live on until its last NIC is closed
-    engine.reset(new Engine, [&registry, &known, number](Engine* ended) {
-        delete ended;
-        {
-            const std::scoped_lock again(registry.mutex);
-            if (known.number == number) known.taken = false;
-        }
-        registry.one_has_ended.notify_all();
-    });
+    made = std::unique_ptr<Engine, EndOfEngine>(fresh, EndOfEngine{&registry, &known, number});
     known.taken = true;
-    if (!engine->begin(source, agent, why, cure)) {
-        lock.unlock();  // its end takes it
-        return nullptr;
-    }
+    engine = std::move(made);
+    if (!engine->begin(source, agent, why, cure)) return nullptr;
     known.cure_of_fork = engine->port().cure_of_fork();
     known.engine = engine;
     return engine;
@@ -193,20 +214,23 @@ bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why,
     }
     endpoints_.reserve(kMaxVi);
     broken_.reserve(kMaxVi);
+    // Allocated while helper_ended_ is true: else ~Engine would wait for a helper that was never started.
+    const std::string thread_name = "vipl-" + std::string(section_);
     { const std::scoped_lock before_the_helper(mutex); }
     helper_ended_ = false;
     const Status spawned = agent->spawn(
-        ("vipl-" + std::string(section_)).c_str(), [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
+        thread_name.c_str(), [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
     if (spawned != Status::ok) {
         helper_ended_ = true;
-        *why = "no thread can be started";
+        *why = "no thread can be started, or no memory is left for it";
         *cure = "raise the limit of processes (ulimit -u)";
         return false;
     }
     return true;
 }
 
-void Engine::log_counters() const {
+// The destructor calls it, so it throws nothing: if an allocation fails, the log lacks the line.
+void Engine::log_counters() const try {
     const wire::Counters& c = node_->counters();
     const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
     VIADUCT_LOG(
@@ -218,26 +242,27 @@ void Engine::log_counters() const {
         name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts), n(c.losses_seen),
         n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.challenges),
         n(c.not_authentic), n(c.acks_out), n(c.zero_copied), port_->counters().c_str());
+} catch (const std::exception&) {
 }
 
 void Engine::close_links() {
     if (owner_ != ::getpid()) return;  // a forked child has neither port nor threads
     stop_.store(true);
     wake_helper();
-    for (int tries = 0; !mutex.try_lock(); ++tries) {
+    std::unique_lock lock(mutex, std::defer_lock);
+    for (int tries = 0; !lock.try_lock(); ++tries) {
         if (tries == 100) return;
         ::usleep(100);
     }
     node_->close_links(now());
     port_->transmit();
-    mutex.unlock();
 }
 
 // Calls nothing that takes a VI's lock, as poll would: its holder may be the thread that ends the process.
 void Engine::wait_for_closes(int64_t until) {
     if (owner_ != ::getpid()) return;
     for (bool all = false; !all && !is_lost() && now_ns() < until;) {
-        if (mutex.try_lock()) {
+        if (const std::unique_lock lock(mutex, std::try_to_lock); lock.owns_lock()) {
             const int64_t now = this->now();
             port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
                 node_->input(frame, from, now);
@@ -245,7 +270,6 @@ void Engine::wait_for_closes(int64_t until) {
             if (node_->next_deadline() <= now) node_->advance(now);
             finish_frames();
             all = node_->closes_open() == 0;
-            mutex.unlock();
         }
         if (!all) ::usleep(kLookForAnswers);
     }
@@ -276,16 +300,24 @@ Engine::~Engine() {
 // ---- the process that owns the port has died: on the event thread
 
 void Engine::lose_port() {
-    std::vector<uint64_t> contexts;
     {
         const std::scoped_lock lock(mutex);
         lost_.store(true);
-        contexts = contexts_;
         changed.notify_all();
     }
     VIADUCT_LOG(error, section_, "%s: the engine process has ended; open the NIC again to start another",
                 name_.c_str());
-    for (const uint64_t id : contexts) agent_->nic_failed(id);
+    size_t left = SIZE_MAX;  // the last one first: a NIC may be closed meanwhile
+    while (left != 0) {
+        uint64_t context = 0;
+        {
+            const std::scoped_lock lock(mutex);
+            left = std::min(left, contexts_.size());
+            if (left == 0) return;
+            context = contexts_[--left];
+        }
+        agent_->nic_failed(context);
+    }
 }
 
 void Engine::say_why(const char* reason, const char* cure) const {

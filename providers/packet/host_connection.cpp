@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The connection half of wire::Host (providers/wire/host.hpp): set-up, end, and counters of dropped and repeated
 // frames. Engine::mutex is held; no lock of a VI is needed, as mark_broken is atomic.
+#include <exception>
 #include <string>
 
 #include "core/log/log.hpp"
@@ -110,18 +111,21 @@ void Engine::on_dropped(Cookie cookie) {
     VIADUCT_PROBE1(not_used, &vi);
 }
 
-void Engine::on_other_version(const NicAddress& peer, uint8_t version) {
+// Called for a frame that has come, in any call, so it throws nothing: if an allocation fails, the log lacks the line.
+void Engine::on_other_version(const NicAddress& peer, uint8_t version) try {
     VIADUCT_LOG(warn, section_, "%s: %s speaks version %u of the wire format, this host version %u: no connection",
                 name_.c_str(), port_->text_of(peer).c_str(), version, wire::kVersion);
+} catch (const std::exception&) {
 }
 
-void Engine::on_auth_failure(const NicAddress& peer, wire::AuthFailure why) {
+void Engine::on_auth_failure(const NicAddress& peer, wire::AuthFailure why) try {
     const char* const what = why == wire::AuthFailure::no_tag ? "does not authenticate, and a key is set here"
                              : why == wire::AuthFailure::no_key
                                  ? "authenticates, and no key is set here"
                                  : "authenticates with another key, or its frames are forged";
     VIADUCT_LOG(warn, section_, "%s: %s %s (%s.auth_key_file)", name_.c_str(), port_->text_of(peer).c_str(), what,
                 section_);
+} catch (const std::exception&) {
 }
 
 }  // namespace viaduct::packet

@@ -3,7 +3,10 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 
 namespace viaduct::packet {
 
@@ -48,14 +51,19 @@ ssize_t receive(int socket, void* message, size_t bytes, std::vector<Fd>* files)
         got = ::recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
     } while (got < 0 && errno == EINTR);
     if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : 0;
+    std::array<Fd, kMostFiles> found;  // owned before the vector allocates
+    size_t count = 0;
     for (const cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, const_cast<cmsghdr*>(c))) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len && count < kMostFiles; at += sizeof(int)) {
             int received = -1;
             std::memcpy(&received, reinterpret_cast<const char*>(c) + at, sizeof received);
-            files->emplace_back(above_stdio(received));
+            found[count++] = Fd(above_stdio(received));
         }
     }
+    if (count != 0)
+        files->insert(files->end(), std::make_move_iterator(found.begin()),
+                      std::make_move_iterator(found.begin() + static_cast<std::ptrdiff_t>(count)));
     return got;
 }
 

@@ -59,7 +59,7 @@ void close(NicContext* nic) {
 
 Status describe(NicContext* nic, Mail* open_request) {
     if (open_request->descriptors.empty())  // the agent takes the region table of every context
-        open_request->descriptors.emplace_back(nic->regions->open_read_only());
+        open_request->descriptors.push_back(Fd(nic->regions->open_read_only()));
     return open_request->descriptors.front().valid() ? Status::ok : Status::out_of_resources;
 }
 

@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <exception>
 #include <iterator>
+#include <utility>
 
+#include "core/log/log.hpp"
 #include "core/shm/own_mapping.hpp"
 
 namespace viaduct::paramnet {
@@ -66,15 +69,18 @@ bool Arena::take(uint64_t bytes, uint64_t* offset) {
         if (hole->second < bytes) continue;
         *offset = hole->first;
         const uint64_t rest = hole->second - bytes;
-        free_.erase(hole);
-        if (rest != 0) free_.emplace(*offset + bytes, rest);
+        auto node = free_.extract(hole);  // and put back for the rest: take() allocates nothing
+        if (rest == 0) return true;
+        node.key() = *offset + bytes;
+        node.mapped() = rest;
+        free_.insert(std::move(node));
         return true;
     }
     return false;
 }
 
-// mutex_ held.
-void Arena::give_back(uint64_t offset, uint64_t bytes) {
+// mutex_ held. Throws nothing, as the end of a NIC calls it: a range whose entry cannot be allocated stays unused.
+void Arena::give_back(uint64_t offset, uint64_t bytes) try {
     auto after = free_.lower_bound(offset);
     if (after != free_.end() && offset + bytes == after->first) {
         bytes += after->second;
@@ -88,6 +94,8 @@ void Arena::give_back(uint64_t offset, uint64_t bytes) {
         }
     }
     free_.emplace(offset, bytes);
+} catch (const std::exception&) {
+    VIADUCT_LOG(warn, "paramnet", "no memory: a range of the arena stays unused until the NIC is closed");
 }
 
 Status Arena::allocate(uint64_t bytes, uint64_t alignment, Region* out) {

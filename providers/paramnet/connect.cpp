@@ -3,6 +3,7 @@
 #include "providers/paramnet/connect.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 #include <new>
 
@@ -127,7 +128,7 @@ Status tell(UserAgent& agent, Type type, uint64_t context_id, uint64_t incoming)
     const Status sent = agent.agent_start(mail, &ticket, kOnlyConnected);
     if (sent == Status::ok) agent.agent_abandon(ticket, nullptr, 0);
     return sent;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return Status::out_of_resources;
 }
 
@@ -178,7 +179,7 @@ Status conclude(ConnectOp& op, Outcome mine, Status why) {
 Status confirm(ConnectOp& op) try {
     const Mail mail = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{op.connection});
     return op.nic->agent->agent_start(mail, &op.ticket, kOnlyConnected);
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return Status::out_of_resources;
 }
 
@@ -352,7 +353,7 @@ void cancel(const ConnectOp& op) try {
     if (agent.agent_start(mail, &ticket, kOnlyConnected) == Status::ok &&
         agent.agent_await(ticket, now_ns() + limit_ns(TimeLimit::paramnet_prompt_answer), &answer) == Status::not_done)
         agent.agent_abandon(ticket, nullptr, 0);
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
 }
 
 }  // namespace

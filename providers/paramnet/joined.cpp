@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/joined.hpp"
 
-#include <new>
+#include <exception>
 
 #include "core/log/log.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
@@ -48,7 +48,7 @@ Status map_joint(NicContext& nic, const kagent::Joined& joined, Mail& mail, Join
     joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
     try {
         joint.peer = acquire_peer(nic, joined, mail);
-    } catch (const std::bad_alloc&) {  // as without any other resource: the other end is told
+    } catch (const std::exception&) {  // as without any other resource: the other end is told
     }
     if (joint.peer == nullptr) {
         give_up(*joint.shared(), joint.side);

@@ -120,7 +120,7 @@ Status describe(NicContext* nic, Mail* open_request) {
     body.private_descriptors = 1;  // the arena: a process that maps it can read and write all of it
     open_request->set(body);
     if (open_request->descriptors.empty())  // the region table comes first (kagent.hpp, OpenNic)
-        open_request->descriptors.emplace_back(nic->regions->open_read_only());
+        open_request->descriptors.push_back(Fd(nic->regions->open_read_only()));
     open_request->descriptors.push_back(nic->hub_segment.duplicate(Segment::Access::read_write));
     // Every context has three descriptors; of one without an arena the third is never used.
     open_request->descriptors.push_back(nic->arena.bytes() != 0

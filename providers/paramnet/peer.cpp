@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/peer.hpp"
 
+#include <exception>
 #include <new>
 
 #include "core/agent/mail.hpp"
@@ -38,7 +39,7 @@ Reach find_reach(const NicContext& nic, const Peer& peer, const kagent::Joined& 
 
 bool watch_process(Peer& peer, Fd process) try {
     return peer.nic->agent->watch(process.release(), peer_process_ended, &peer, &peer.watch_id) == Status::ok;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     return false;
 }
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <atomic>
+#include <exception>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -99,7 +100,7 @@ void SessionKeeper::State::drop_ended_session() {
 void SessionKeeper::State::keep_reason(const char* reason, const char* way_out) noexcept try {
     why = reason;
     cure = way_out;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     why.clear();
     cure.clear();
 }
@@ -123,7 +124,7 @@ void SessionKeeper::State::refuse(const char* reason, const char* way_out, int64
 // A thread may get no processor for long, or none may start. From now on the daemon watches this process.
 void SessionKeeper::State::greet() noexcept try {
     if (!session.valid() && !greeting.socket.valid()) greeting = greet_daemon(request);
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     // The thread greets the daemon.
 }
 
@@ -139,7 +140,7 @@ bool SessionKeeper::State::find() {
         }
         found = open_session(request, std::move(begun), now_ns() + limit_ns(TimeLimit::udpd_start), stop, &reason,
                              &way_out);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
         found.reset();
     }
     const std::scoped_lock lock(mutex);

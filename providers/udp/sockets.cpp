@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "core/log/log.hpp"
@@ -55,6 +56,13 @@ int set_options(int socket, const Sockets::Options& options) {
         ::setsockopt(socket, SOL_SOCKET, SO_BUSY_POLL, &options.busy_poll_us, sizeof options.busy_poll_us);
     set_buffer(socket, SO_SNDBUFFORCE, SO_SNDBUF);
     return set_buffer(socket, SO_RCVBUFFORCE, SO_RCVBUF);
+}
+
+// Hot calls call it, so it throws nothing: if an allocation fails, the log lacks the line.
+void log_without_socket(const NicAddress& peer, int error) try {
+    VIADUCT_LOG(info, "udp", "no socket for %s alone: %s; it goes on without", text_of(peer).c_str(),
+                std::strerror(error));
+} catch (const std::exception&) {
 }
 
 }  // namespace
@@ -205,8 +213,7 @@ bool Sockets::connect_to(const NicAddress& peer) {
     Fd socket(above_stdio(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
     if (socket.valid()) set_options(socket.get(), options_);
     if (!socket.valid() || !watch(socket.get()) || !bind_beside(socket.get())) {
-        VIADUCT_LOG(info, "udp", "no socket for %s alone: %s; it goes on without", text_of(peer).c_str(),
-                    std::strerror(errno));
+        log_without_socket(peer, errno);
         options_.connected = static_cast<uint32_t>(ways_.size());
         return false;
     }

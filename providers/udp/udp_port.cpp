@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
@@ -28,6 +29,15 @@ constexpr uint32_t kZeroCopyFrom = 2048;
 constexpr uint32_t kMostOfTrain = 64;          // frames (UDP_MAX_SEGMENTS)
 constexpr uint32_t kTrainBytes = 65'535 - 28;  // a datagram's most
 constexpr uint32_t kLeastWindow = 8, kUsualWindow = 64;
+
+// Hot calls call it, so it throws nothing: if an allocation fails, the log lacks the line.
+void log_too_large(const NicAddress& own, uint32_t frame) try {
+    VIADUCT_LOG(warn, "udp",
+                "%s: frames of up to %u bytes are larger than the interface takes now; new connections find a size "
+                "that passes",
+                udp::text_of(own).c_str(), frame);
+} catch (const std::exception&) {
+}
 
 }  // namespace
 
@@ -241,11 +251,7 @@ bool UdpPort::note_failure(int error, uint32_t frames) {
             return true;
         case EMSGSIZE:
             counters_.too_large += frames;
-            if (!told_too_large_)
-                VIADUCT_LOG(warn, "udp",
-                            "%s: frames of up to %u bytes are larger than the interface takes now; new connections "
-                            "find a size that passes",
-                            udp::text_of(spec_.address).c_str(), max_frame());
+            if (!told_too_large_) log_too_large(spec_.address, max_frame());
             told_too_large_ = true;
             return true;
         case EINVAL:
