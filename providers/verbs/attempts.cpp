@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The operations of the provider contract that connect: attempts are made, waited for and finished.
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -58,7 +59,7 @@ Status begin(ConnectOp& op, bool asks) try {
     if (asks) begin_try(op);
     wake_progress(nic);
     return Status::ok;
-} catch (const std::bad_alloc&) {
+} catch (const std::exception&) {
     unlist(op);
     retire_id(*op.nic, op.id);
     return Status::out_of_resources;

@@ -224,8 +224,8 @@ void drop_link_of(ConnectOp& op) {
 
 void retire_id(NicContext& nic, rdma_cm_id*& id) {
     if (id == nullptr) return;
+    nic.ids_to_destroy.push_back(id);  // first: it may throw
     nic.owners.erase(id);
-    nic.ids_to_destroy.push_back(id);
     id = nullptr;
     wake_progress(nic);
 }

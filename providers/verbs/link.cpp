@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -67,6 +68,8 @@ bool register_buffers(Link& link) {
 void take_number(Link& link) {
     NicContext& nic = *link.nic;
     const std::lock_guard lock(nic.links_mutex);
+    nic.leaving.reserve(nic.links.size() + 1);  // the end of a connection allocates nothing
+    nic.dropped.reserve(nic.links.size() + 1);
     const auto free = std::find(nic.links.begin(), nic.links.end(), nullptr);
     link.number = static_cast<uint32_t>(free - nic.links.begin());
     if (free == nic.links.end()) {
@@ -111,24 +114,21 @@ bool modify(ibv_qp* qp, Transition step, const char* what) {
 
 Link* create_link(Endpoint& ep, const ViTraits& traits) {
     NicContext& nic = *ep.nic;
-    Link* link = new (std::nothrow) Link;
-    if (link == nullptr) return nullptr;
-    link->nic = &nic;
-    link->endpoint = &ep;
-    link->traits = traits;
-    take_number(*link);
-    if (!reserve_room(*link, ep)) {
-        drop_link(link);
-        return nullptr;
-    }
+    std::unique_ptr<Link> made(new (std::nothrow) Link);
+    if (!made) return nullptr;
+    made->nic = &nic;
+    made->endpoint = &ep;
+    made->traits = traits;
+    take_number(*made);
+    std::unique_ptr<Link, void (*)(Link*)> link(made.release(), drop_link);
+    if (!reserve_room(*link, ep)) return nullptr;
     link->data = create_data(nic, *link, &link->inline_bytes);
     link->control_qp = link->data != nullptr ? create_control_qp(nic) : nullptr;
     if (link->control_qp == nullptr || !register_buffers(*link)) {
         VIADUCT_LOG(error, "verbs", "no queue pair: errno %d", errno);
-        drop_link(link);
         return nullptr;
     }
-    return link;
+    return link.release();
 }
 
 bool make_initial(Link& link, rdma_cm_id* id) {

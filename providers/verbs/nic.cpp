@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -125,21 +126,26 @@ void close_device(NicContext& nic) {
     if (nic.events != nullptr) ops->destroy_event_channel(nic.events);
 }
 
-// Requests without an answer, listeners.
-void close_connecting(NicContext& nic) {
-    std::vector<rdma_cm_id*> ids;
-    {
-        const std::lock_guard lock(nic.connect_mutex);
-        for (auto& [number, request] : nic.incoming) {
-            refuse(request.id, Refusal::no_resources);  // a server that ends: TIMEOUT (spec/compat C5)
-            ids.push_back(request.id);
-        }
-        for (auto& [port, id] : nic.listeners) ids.push_back(id);
-        nic.incoming.clear();
-        nic.listeners.clear();
+// Takes an id from the NIC: of a request without an answer, or of a listener. Null: there is none left.
+rdma_cm_id* take_connecting(NicContext& nic) {
+    const std::lock_guard lock(nic.connect_mutex);
+    rdma_cm_id* id = nullptr;
+    if (const auto request = nic.incoming.begin(); request != nic.incoming.end()) {
+        id = request->second.id;
+        refuse(id, Refusal::no_resources);  // a server that ends: TIMEOUT (spec/compat C5)
+        nic.incoming.erase(request);
+    } else if (const auto listener = nic.listeners.begin(); listener != nic.listeners.end()) {
+        id = listener->second;
+        nic.listeners.erase(listener);
+    } else {
         nic.owners.clear();
     }
-    for (rdma_cm_id* id : ids) ops->destroy_id(id);
+    return id;
+}
+
+// Allocates nothing.
+void close_connecting(NicContext& nic) {
+    while (rdma_cm_id* const id = take_connecting(nic)) ops->destroy_id(id);
 }
 
 }  // namespace
@@ -166,7 +172,7 @@ Status open(const OpenArgs& args, NicContext** out) {
         const NotOpened failed = open_device(*nic);
         status = failed.status;
         if (status != Status::ok) explain(args.agent, "verbs", failed.reason, failed.cure);
-    } catch (const std::bad_alloc&) {  // of the texts: the device is closed all the same
+    } catch (const std::exception&) {  // of the texts: the device is closed all the same
     }
     if (status != Status::ok) {
         close_device(*nic);

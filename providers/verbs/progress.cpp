@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -164,29 +166,37 @@ bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
     return true;
 }
 
+// Allocates nothing. Only the progress thread, or stop_progress() after its end, removes links; other threads append.
 Deadline see_off(NicContext& nic, int64_t now, bool hurry) {
-    std::vector<Link*> leaving;
-    {
-        const std::lock_guard lock(nic.links_mutex);
-        leaving.swap(nic.leaving);
-    }
     Deadline next = kNever;
-    for (Link* link : leaving) {
-        if (leave(nic, link, now, hurry)) continue;
-        next = std::min(next, link->leave_at);
+    for (size_t place = 0;;) {
+        Link* link = nullptr;
+        {
+            const std::lock_guard lock(nic.links_mutex);
+            if (place >= nic.leaving.size()) return next;
+            link = nic.leaving[place];
+        }
+        if (!leave(nic, link, now, hurry)) {
+            next = std::min(next, link->leave_at);
+            ++place;
+            continue;
+        }
         const std::lock_guard lock(nic.links_mutex);
-        nic.leaving.push_back(link);
+        nic.leaving.erase(nic.leaving.begin() + static_cast<std::ptrdiff_t>(place));
     }
-    return next;
 }
 
 void free_dropped(NicContext& nic) {
-    std::vector<Link*> dropped;
-    {
-        const std::lock_guard lock(nic.links_mutex);
-        dropped.swap(nic.dropped);
+    for (;;) {
+        Link* link = nullptr;
+        {
+            const std::lock_guard lock(nic.links_mutex);
+            if (nic.dropped.empty()) return;
+            link = nic.dropped.back();
+            nic.dropped.pop_back();
+        }
+        destroy_link(link);
     }
-    for (Link* link : dropped) destroy_link(link);
 }
 
 // ---- sends that wait for room
@@ -250,10 +260,22 @@ void sleep_until(NicContext& nic, Deadline next) {
     nic.progress_event.clear();
 }
 
+// An exception that left this thread would end the program. Sources that it kept from being read are read again after
+// kPause.
+Deadline look_or_try_again(NicContext& nic) {
+    constexpr int64_t kPause = 20'000'000;
+    try {
+        return look_at_everything(nic);
+    } catch (const std::exception&) {
+        VIADUCT_LOG(error, "verbs", "no memory: events of the device and of rdma_cm may be lost");
+        return now_ns() + kPause;
+    }
+}
+
 void run(void* argument) {
     NicContext& nic = *static_cast<NicContext*>(argument);
     while (nic.progress_stop.load() == 0) {
-        const Deadline next = look_at_everything(nic);
+        const Deadline next = look_or_try_again(nic);
         if (nic.progress_stop.load() == 0) sleep_until(nic, next);
     }
     nic.progress_running.store(0);
