@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/acenic/eal.hpp"
 
-#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
@@ -11,21 +10,19 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
+#include <exception>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "core/log/log.hpp"
 #include "core/process/never_destroyed.hpp"
-#include "core/shm/segment.hpp"
 #include "providers/acenic/fd_snapshot.hpp"
+#include "providers/acenic/runtime_folder.hpp"
 
 namespace viaduct::acenic {
 
@@ -55,52 +52,12 @@ FILE* open_log_stream() {
     return stream;
 }
 
-// DPDK keeps a folder for each process and never removes it. Ours goes with the process; those of processes
-// that were killed go now: a living one holds a lock on its "config".
-class RuntimeFolder {
-public:
-    void keep(const char* folder) {
-        owner_ = ::getpid();
-        folder_ = folder;
-        std::error_code ignored;
-        for (const auto& entry : std::filesystem::directory_iterator(folder_.parent_path(), ignored))
-            if (entry.path().filename().string().compare(0, kPrefix.size(), kPrefix) == 0 &&
-                entry != folder_ && is_abandoned(entry.path()))
-                std::filesystem::remove_all(entry.path(), ignored);
-    }
-    void remove() const {
-        std::error_code ignored;
-        if (owner_ == ::getpid()) std::filesystem::remove_all(folder_, ignored);
-    }
-
-    static constexpr std::string_view kPrefix = "viaduct-";
-
-private:
-    static bool is_abandoned(const std::filesystem::path& folder) {
-        const Fd config(::open((folder / "config").c_str(), O_RDWR | O_CLOEXEC));
-        struct flock lock {};
-        lock.l_type = F_WRLCK;
-        lock.l_whence = SEEK_SET;
-        if (!config.valid()) return errno == ENOENT && is_old(folder);
-        return ::fcntl(config.get(), F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK && is_old(folder);
-    }
-    // A process that is just starting has no lock yet.
-    static bool is_old(const std::filesystem::path& folder) {
-        std::error_code failed;
-        const auto changed = std::filesystem::last_write_time(folder, failed);
-        return !failed && std::filesystem::file_time_type::clock::now() - changed > std::chrono::minutes(1);
-    }
-
-    std::filesystem::path folder_;
-    int owner_ = 0;
-};
-
 int initialise(bool channel) {
     if (FILE* stream = open_log_stream()) ::rte_openlog_stream(stream);
     const long processors = ::sysconf(_SC_NPROCESSORS_CONF);
     // docs/acenic.md: no device of the machine is touched, no hugepages are needed, nothing is shared with
     // other processes unless a driver insists, the thread keeps its processors.
-    const std::string prefix = "--file-prefix=" + std::string(RuntimeFolder::kPrefix) + std::to_string(::getpid());
+    const std::string prefix = "--file-prefix=" + std::string(kRuntimePrefix) + std::to_string(::getpid());
     const std::string cores = "--lcores=0@(0-" + std::to_string(processors > 0 ? processors - 1 : 0) + ")";
     const char* fixed[] = {"viaduct",
                            "--no-pci",
@@ -120,20 +77,38 @@ int initialise(bool channel) {
     for (std::string& word : words) argv.push_back(word.data());
     const FdSnapshot files;
     const int result = ::rte_eal_init(static_cast<int>(argv.size()), argv.data());
-    files.close_on_exec();
-    static NeverDestroyed<RuntimeFolder> folder;
-    if (result >= 0) {
-        folder->keep(::rte_eal_get_runtime_dir());
-        ::on_exit([](int, void*) { folder->remove(); }, nullptr);
+    // DPDK is started: an exception from here on would report a failed start.
+    const int error = rte_errno;
+    try {
+        files.close_on_exec();
+    } catch (const std::exception&) {
+        VIADUCT_LOG(warn, "dpdk", "no memory: programs that this one starts inherit DPDK's descriptors");
     }
+    if (result >= 0) keep_runtime_folder(::rte_eal_get_runtime_dir());
+    rte_errno = error;
     return result;
+}
+
+enum class Started : int { failed = -1, not_tried, yes };
+
+// On a thread of its own, which no exception may leave.
+Started start_here(bool channel, int* error) try {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // DPDK's threads take no signal of the program's
+    const bool started = initialise(channel) >= 0 || rte_errno == EALREADY;
+    *error = rte_errno;
+    return started ? Started::yes : Started::failed;
+} catch (const std::exception&) {
+    *error = ENOMEM;
+    return Started::not_tried;
 }
 
 }  // namespace
 
 bool start_eal(bool channel, std::string* why, std::string* cure) {
     static std::mutex mutex;
-    static int state = 0;  // 1 started, -1 failed
+    static Started state = Started::not_tried;
     static bool has_channel = false;
     static std::atomic<pid_t> owner{0};
     static int error = 0;
@@ -146,27 +121,25 @@ bool start_eal(bool channel, std::string* why, std::string* cure) {
         return false;
     }
     const std::scoped_lock lock(mutex);
-    if (state == 0) {
-        std::thread starter([channel] {
-            sigset_t all;
-            ::sigfillset(&all);
-            ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // DPDK's threads take no signal of the program's
-            state = initialise(channel) >= 0 || rte_errno == EALREADY ? 1 : -1;
-            error = rte_errno;
-        });
-        starter.join();
+    if (state == Started::not_tried) {
+        try {
+            std::thread([channel] { state = start_here(channel, &error); }).join();
+        } catch (const std::system_error& refused) {
+            error = refused.code().value();
+        }
         has_channel = channel;
     }
-    if (state == 1 && channel && !has_channel) {
+    if (state == Started::yes && channel && !has_channel) {
         *why = "DPDK was started without its channel between processes, which net_memif needs";
         *cure = "name the net_memif port in acenic.ports before the program starts";
         return false;
     }
-    if (state == 1) return true;
+    if (state == Started::yes) return true;
     *why = std::string("DPDK does not start: ") + ::rte_strerror(error) + last_dpdk_line();
-    *cure = error == ENOMEM ? "allow the process more memory and address space (its cgroup, ulimit -v)"
-                            : "install " + dpdk_package("eal") + " " + dpdk_package("mempool-ring") +
-                                  " and the drivers' packages; VIADUCT_LOG=info shows all that DPDK says";
+    *cure = error == ENOMEM   ? "allow the process more memory and address space (its cgroup, ulimit -v)"
+            : error == EAGAIN ? "allow the user more processes (ulimit -u), and the cgroup"
+                              : "install " + dpdk_package("eal") + " " + dpdk_package("mempool-ring") +
+                                    " and the drivers' packages; VIADUCT_LOG=info shows all that DPDK says";
     return false;
 }
 

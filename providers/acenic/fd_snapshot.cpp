@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -21,13 +22,11 @@ namespace {
 
 std::set<int> open_files() {
     std::set<int> found;
-    DIR* folder = ::opendir("/proc/self/fd");
-    if (folder == nullptr) return found;
-    while (const dirent* entry = ::readdir(folder)) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), ::closedir);
+    while (const dirent* entry = folder != nullptr ? ::readdir(folder.get()) : nullptr) {
         const int fd = std::atoi(entry->d_name);
-        if (fd > 2 && fd != ::dirfd(folder)) found.insert(fd);
+        if (fd > 2 && fd != ::dirfd(folder.get())) found.insert(fd);
     }
-    ::closedir(folder);
     return found;
 }
 
@@ -69,6 +68,7 @@ bool starts_with(const std::string& text, const char* with) { return text.rfind(
 std::set<int> watched_by(int epoll) {
     std::set<int> found;
     std::istringstream info(text_of_file("/proc/self/fdinfo/" + std::to_string(epoll)));
+    info.exceptions(std::ios::badbit);
     for (std::string line; std::getline(info, line);) {
         std::istringstream words(line);
         std::string word;
