@@ -2,12 +2,13 @@
 // Reads /sys/devices/system/cpu for each processor that this process may use. See hardware.hpp.
 #include "mpi-adi/engine/hardware.hpp"
 
+#include <dirent.h>
 #include <mpi.h>
 #include <sched.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include "mpi-adi/engine/p2p.hpp"
@@ -25,12 +26,12 @@ int number_in(const std::string& file) {
     return number;
 }
 
-// Memory has no file of its own there: the folder links to its node.
+// Memory has no file of its own there: the folder links to its node. (In libstdc++ an allocation that fails in
+// std::filesystem::directory_iterator ends the process.)
 int node_of(const std::string& folder) {
-    std::error_code failed;
-    for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
-         entry.increment(failed)) {
-        const std::string name = entry->path().filename();
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+    while (const dirent* entry = entries != nullptr ? ::readdir(entries.get()) : nullptr) {
+        const std::string name = entry->d_name;
         if (name.starts_with("node") && name.size() > 4 &&
             name.find_first_not_of("0123456789", 4) == std::string::npos) {
             return std::stoi(name.substr(4));
