@@ -120,4 +120,22 @@ MUTANTS = [
         "    if (count > vi.max_segments || !lies_in_registered_memory(d, count, *vi.regions, vi.ptag)) [[unlikely]]", "    if (count > vi.max_segments) [[unlikely]]",
         ("unit Descriptors.SegmentsBehindRegisteredMemoryAreNeverRead",),
     ),
+    Mutant(
+        "exceptions-leave-calls", (), "only std::bad_alloc becomes an answer of a call",
+        "vipl/c_api.hpp",
+        "    } catch (const std::exception& thrown) {\n", "    } catch (const std::bad_alloc& thrown) {\n",
+        ("unit ExceptionInACall.OfTheSystemNamesTheSystemsError", "unit ExceptionInACall.OfAnotherKindHasItsOwnWords"),
+    ),
+    Mutant(
+        "open-left-half", (), "a NIC whose open fails at its end stays open",
+        "vipl/nic.cpp",
+        "        if (kept_) return;\n", "        if (kept_ || listed_) return;\n",
+        ("ctest mistakes.no_memory.paramnet",), targets=("viaduct_runtime", "viaduct_vipl_no_memory"),
+    ),
+    Mutant(
+        "hosts-read-in-part", (), "a hosts file ends where an allocation fails",
+        "vipl/hosts_file.cpp",
+        "    in.exceptions(std::ios::badbit);", "    in.exceptions(std::ios::goodbit);",
+        ("ctest mistakes.no_memory.paramnet",), targets=("viaduct_runtime", "viaduct_vipl_no_memory"),
+    ),
 ]
