@@ -62,14 +62,14 @@ Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline,
 
 // Asks an agent to end that has inherited worse limits than this process has (own_limits.hpp); the next attempt starts
 // an agent with the limits of this process. Other clients attach to the new agent as after an agent's death. A process
-// does so once, in case the new agent is no better. An agent that has no room for this process may close the connection
-// for the next client before it reads the request: then the process asks again, a few times. True: this connection is
-// of no use, and the next attempt may find another agent.
-bool AgentLink::Impl::replace_agent(int fd, uint32_t flaws, Deadline deadline) {
+// does so once, in case the new agent is no better. A process that the agent refuses asks a few times: a client with
+// the limits of the old agent may start the next one first, and an agent may close the connection for the next client
+// before it reads the request. True: this connection is of no use, and the next attempt may find another agent.
+bool AgentLink::Impl::replace_agent(int fd, uint32_t flaws, bool refused, Deadline deadline) {
     constexpr int kMostRequests = 5;
     const bool may_start = options.start_agent && (options.hello_flags & kagent::kHelloTool) == 0;
-    if (flaws == 0 || replaced || requests_to_end == kMostRequests || !may_start || !agent_place().automatic ||
-        !could_do_better(flaws))
+    if (flaws == 0 || (replaced && !refused) || requests_to_end == kMostRequests || !may_start ||
+        !agent_place().automatic || !could_do_better(flaws))
         return false;
     ++requests_to_end;
     VIADUCT_LOG(warn, "agent", "the agent works under limits of the program that started it (%s): asked to leave",
@@ -103,7 +103,7 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
     kagent::Error e;
     if (answer.type() == kagent::Type::kError && answer.get(&e)) {
         const auto status = static_cast<Status>(e.status);
-        if (status == Status::out_of_resources && replace_agent(fd, e.flaws, deadline)) return Status::closed;
+        if (status == Status::out_of_resources && replace_agent(fd, e.flaws, true, deadline)) return Status::closed;
         attempt_error = "the agent turned this process away: " + std::string(text_of(e.text));
         if (status == Status::version) {
             attempt_error += " (the agent speaks versions " + std::to_string(e.version_min) + " to " +
@@ -131,7 +131,7 @@ Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const R
     strays.clear();
     if (const Status s = hello(fd.get(), deadline, &strays); s != Status::ok)
         return s == Status::invalid ? Status::broken : s;
-    if (replace_agent(fd.get(), attempt_welcome.flaws, deadline)) return Status::closed;
+    if (replace_agent(fd.get(), attempt_welcome.flaws, false, deadline)) return Status::closed;
     if (restore) {
         reattach_socket = fd.get();
         const Status s = restore(link);

@@ -118,7 +118,7 @@ struct AgentLink::Impl {
 
     void run_events(Lock& lock);
 
-    bool replace_agent(int fd, uint32_t flaws, Deadline deadline);
+    bool replace_agent(int fd, uint32_t flaws, bool refused, Deadline deadline);
     Status hello(int fd, Deadline deadline, std::deque<Mail>* strays);
     Status connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out);
     Status connect(AgentLink& link, Lock& lock, Deadline deadline);

@@ -42,14 +42,14 @@ private:
     Status greet(uid_t user, Greeting*);
     Status take_answer(Greeting, Fd* out);
     bool start();
-    bool replace(int socket, uid_t user, uint32_t flaws);
+    bool replace(int socket, uid_t user, uint32_t flaws, bool refused);
     void await_message(int socket) const;
 
     const SessionRequest& request_;
     const std::string name_;
     const int64_t deadline_;
     const std::atomic<bool>& stop_;
-    bool replaced_ = false;  // a daemon has been asked to end
+    int requests_to_end_ = 0;  // sent to daemons
 };
 
 // Until a message is there, or the end.
@@ -63,11 +63,13 @@ void Search::await_message(int socket) const {
 }
 
 // Asks a daemon to end that has inherited worse limits than this process has. The search starts a daemon with the
-// limits of this process. It asks once, in case another program starts the next daemon. True: the daemon has been
-// asked.
-bool Search::replace(int socket, uid_t user, uint32_t flaws) {
-    if (replaced_ || user != ::geteuid() || !could_do_better(flaws)) return false;
-    replaced_ = true;
+// limits of this process. It asks once, in case another program starts the next daemon, and a few times where this
+// process is refused. True: the daemon has been asked.
+bool Search::replace(int socket, uid_t user, uint32_t flaws, bool refused) {
+    constexpr int kMostRequests = 5;
+    const int most = refused ? kMostRequests : 1;
+    if (requests_to_end_ >= most || user != ::geteuid() || !could_do_better(flaws)) return false;
+    ++requests_to_end_;
     VIADUCT_LOG(warn, "udp",
                 "viaduct-udpd of %s works under limits of the program that started it (%s): asked to leave",
                 name_.c_str(), names_of_flaws(flaws).c_str());
@@ -117,7 +119,8 @@ Status Search::take_answer(Greeting greeting, Fd* out) {
     Welcome w;
     std::vector<Fd> files;
     if (packet::take_message(socket, &w, sizeof w, &files) != Status::ok) return Status::not_done;
-    if (w.magic == kDaemonMagic && w.version == kDaemonVersion && replace(socket, greeting.user, w.flaws))
+    if (w.magic == kDaemonMagic && w.version == kDaemonVersion &&
+        replace(socket, greeting.user, w.flaws, w.status != 0))
         return Status::not_done;
     if (w.magic != kDaemonMagic || w.version != kDaemonVersion || w.status != 0) {
         why = w.magic == kDaemonMagic ? packet::get_text(w.why) : "another program answers for viaduct-udpd";

@@ -130,7 +130,7 @@ MUTANTS = [
         "full-agent-is-not-asked", (), "a client that is refused does not ask the agent to end",
         "core/agent/link_connect.cpp",
         "if (status == Status::out_of_resources && replace_agent(", "if (status == Status::ok && replace_agent(",
-        ("unit AgentLinkTest.AFullAgentOfWorseLimitsIsAskedToEndAndTheNextOneServes",),
+        ("unit AgentLinkTest.FullAgentsOfWorseLimitsAreAskedToEndUntilOneServes",),
     ),
     Mutant(
         "without-room-out", (), "a program without room is turned away by a daemon of inherited limits",
