@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operators new of a program, one of whose calls fails on request. Calls of all threads count, and those of the shared
-// libraries that the program has loaded.
+// The operators new of a program: on request, one call of them fails. Calls of all threads count, and calls of the
+// shared libraries that the program has loaded.
 #pragma once
 
-// From now on so many allocations succeed, and the one behind them fails. All behind that one succeed.
+// So many allocations succeed, the next one fails, and all later ones succeed.
 void fail_allocation_after(long allocations);
 // Whether it has failed; none fails any more.
 bool allocation_has_failed();

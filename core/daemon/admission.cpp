@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kNoUser = static_cast<uid_t>(-1);
 
-// False: it has ended. One that has ended while it waited in the queue, without a message, costs no more than a look.
+// False: the process has ended. A process that ended in the queue without a message costs one look at its socket.
 bool find_process(Program& p) {
     char first = 0;
     bool ended = ::recv(p.socket.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;

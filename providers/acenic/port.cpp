@@ -255,8 +255,8 @@ void Port::release_held() {
     }
 }
 
-// No process is at the other end, or not any more. The driver goes on by itself where it listens, except that the port
-// ends a memif link; memif's calls once for each start, virtio's only when it is made.
+// No process is at the other end. A driver that listens goes on by itself, except that the port ends a memif link. A
+// memif driver that calls does so once for each start, a virtio driver only when its device is made.
 void Port::join_again() {
     const int64_t now = now_ns();
     const bool has_ended = control_.is_held();

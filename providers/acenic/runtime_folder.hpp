@@ -9,8 +9,8 @@ namespace viaduct::acenic {
 // The first letters of the folder's name in each process that uses Viaduct.
 inline constexpr const char* kRuntimePrefix = "viaduct-";
 
-// Has `folder`, that of this process, removed when the process ends. Removes now the folders beside it whose processes
-// were killed: a living process holds a lock on its "config". Called once.
+// Removes at once the folders beside `folder` whose processes were killed (a process that runs holds a lock on its
+// "config"), and `folder` itself when this process ends. Called once.
 void keep_runtime_folder(const char* folder);
 
 }  // namespace viaduct::acenic

@@ -48,7 +48,7 @@ Status map_joint(NicContext& nic, const kagent::Joined& joined, Mail& mail, Join
     joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
     try {
         joint.peer = acquire_peer(nic, joined, mail);
-    } catch (const std::exception&) {  // as without any other resource: the other end is told
+    } catch (const std::exception&) {  // the other end gets the refusal, as for any resource
     }
     if (joint.peer == nullptr) {
         give_up(*joint.shared(), joint.side);

@@ -121,7 +121,7 @@ void SessionKeeper::State::refuse(const char* reason, const char* way_out, int64
         VIADUCT_LOG(error, "udp", "%s; %s", reason, way_out);
 }
 
-// A thread may get no processor for long, or none may start. From now on the daemon watches this process.
+// The daemon watches this process from the greeting on, also when the thread gets no processor for long.
 void SessionKeeper::State::greet() noexcept try {
     if (!session.valid() && !greeting.socket.valid()) greeting = greet_daemon(request);
 } catch (const std::exception&) {
