@@ -97,9 +97,9 @@ public:
     // Tells all clients that this agent is about to end.
     void announce_leaving();
 
-    // What the host's network interfaces are now. A NIC with the address of an interface depends on it: when
-    // none with that address is switched on any more, every process that has the NIC open is told (kNicDown). The
-    // first call is the beginning.
+    // Takes the host's network interfaces as they are. A NIC with the address of an interface depends on it: when no
+    // interface with that address is up, the agent sends kNicDown to every process that has the NIC open. The first
+    // call sets the beginning.
     void note_links(const Devices&);
     // Some NIC depends on an interface, by the first call of note_links.
     bool depends_on_links() const;
@@ -111,18 +111,18 @@ public:
     const Registry& registry() const { return registry_; }
 
 private:
-    // What both ends of a connection share, until both have it.
+    // The segment that both ends of a connection share, until both have it.
     struct Shared {
         uid_t user = 0;  // the requester, whose quota it counts in
         Fd segment;
         uint64_t bytes = 0;
     };
 
-    // An end that will be told that it is connected, once the other one's kJoined has left this process.
+    // An end that gets its kJoined once the kJoined of the other end has left this process.
     struct Telling {
         Party end;
         uint64_t other = 0;  // session
-        Status when_gone = Status::ok;  // what the end is told when the other one's session has ended
+        Status when_gone = Status::ok;  // the answer to the end when the session of the other end has ended
     };
 
     void answer(Session& s, uint32_t ticket, Type type) { deliver(s, Mail(type, ticket)); }
@@ -218,7 +218,7 @@ inline bool same_user(const Session& a, const Session& b) {
     return a.id == b.id || (a.credentials.known && b.credentials.known && a.credentials.uid == b.credentials.uid);
 }
 
-// What a user may be told of another's: his own, or everything for root.
+// A user may see the sessions of that user alone, root may see all.
 inline bool may_see(const Session& viewer, const Session& owner) {
     return (viewer.credentials.known && viewer.credentials.uid == 0) || same_user(viewer, owner);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the event loop of vipkad does for a client: reads, sends, keeps its account, closes; see server.hpp.
+// The event loop of vipkad reads from clients, sends to them, keeps their accounts and closes them; see server.hpp.
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 
@@ -76,8 +76,8 @@ void Server::serve(uint64_t key, uint32_t events) {
     adjust(c);
 }
 
-// Dead, even if a child of it still holds the socket. What it sent before is still served; its end is told
-// again until it is lost.
+// The process has ended, even if a child of it still holds the socket. The agent serves the messages that the process
+// sent before; epoll reports the end again until the client is lost.
 void Server::serve_ended(Client& c) {
     if (read_from(c, kMessagesPerTurn) == ReadResult::more && --c.last_turns > 0) return;
     lose(c, "its process has ended");
@@ -206,7 +206,7 @@ void Server::reap() {
     }
 }
 
-// Those that say nothing, and those that do not take what they are told.
+// Ends clients that send no hello in time, and clients that do not take their messages.
 void Server::look_at_clients(int64_t now) {
     if (now < next_look_) return;
     next_look_ = now + kLook;

@@ -175,7 +175,7 @@ void AgentLink::Impl::wake_leader() {
     wake.signal();
 }
 
-// ok | closed (connection lost, all waiters told) | timeout (the agent does not read; the connection stays)
+// ok | closed (connection lost, all waiters are awake) | timeout (the agent does not read; the connection stays)
 Status AgentLink::Impl::send(const Mail& mail, Lock& lock, Deadline deadline) {
     const uint64_t mine = epoch;
     while (has_socket() && epoch == mine) {

@@ -68,14 +68,15 @@ struct AgentLink::Impl {
     uint64_t epoch = 0;
     kagent::Welcome welcome{};
     std::string error;
-    // What the connecting thread has learnt; published under the mutex when it is through.
+    // The results of the connecting thread, which publishes them under the mutex at its end.
     std::string attempt_error;
     Deadline attempt_deadline = 0;
     bool replaced = false;    // an agent has answered the request to end
     int requests_to_end = 0;  // sent to agents by this process
     kagent::Welcome attempt_welcome{};
     std::map<uint32_t, std::shared_ptr<Pending>> pending;
-    // What no thread waits for: messages with ticket 0, and answers to abandoned requests with what undoes them.
+    // Mail for which no thread waits: messages with ticket 0, and answers to abandoned requests, with the calls that
+    // undo them.
     struct Unasked {
         Mail mail;
         Late late;
@@ -99,9 +100,9 @@ struct AgentLink::Impl {
     void wake_leader();
 
     void note_error(const char* why) noexcept;
-    // The agent has ended: every thread that waits for its answer is told.
+    // The agent has ended. Wakes every thread that waits for its answer.
     void lose(const char* why);
-    // The socket is there and has not been closed by the program; else all waiters are told.
+    // The socket is there and the program has not closed it; else this wakes all waiters.
     bool has_socket();
 
     void deliver(Mail mail);

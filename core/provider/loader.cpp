@@ -86,7 +86,7 @@ void hold_loader_for_fork() { gate.hold(); }
 void let_go_of_loader() { gate.let_go(); }
 
 void reset_loader_in_child() {
-    if (!gate.reset()) loaded = nullptr;  // the linker says again what it has loaded
+    if (!gate.reset()) loaded = nullptr;  // the linker has its own list of loaded files
 }
 
 LoadedProvider load_provider(const std::string& name) {
