@@ -115,6 +115,8 @@ bool AgentSearch::take_right() {
 
 bool AgentSearch::now_is_due() const { return now_ns() >= next_birth_; }
 
+bool AgentSearch::others_are_first() const { return now_ns() - begun_ < others_first_; }
+
 bool AgentSearch::child_has_died() const {
     pollfd ended{child_.get(), POLLIN, 0};
     return child_ended_ || (child_.valid() && ::poll(&ended, 1, 0) > 0);

@@ -33,8 +33,10 @@ public:
     void begin(const std::string& address);
     // Ends it. Frees no memory: a forked child calls this.
     void let_go();
+    // No agent is started for so long after begin(). ns.
+    void let_others_first(int64_t ns) { others_first_ = ns; }
     // This process has a right that it has not used, or the agent it has started has died.
-    bool may_start() { return (now_is_due() && child_has_died()) || take_right(); }
+    bool may_start() { return !others_are_first() && ((now_is_due() && child_has_died()) || take_right()); }
     // ok | broken, with `why`.
     Status start_one(std::string* why);
     const std::string& started() const { return started_; }  // of the last one, for people; empty: none
@@ -45,6 +47,7 @@ private:
     bool take_right();
     bool child_has_died() const;
     bool now_is_due() const;
+    bool others_are_first() const;
 
     std::string address_, started_;
     std::array<Fd, kMostTurns> held_;
@@ -54,6 +57,7 @@ private:
     int64_t begun_ = 0, seen_ = 0;
     int64_t due_ = 0, interval_ = 0;  // of the next turn
     int64_t next_birth_ = 0, restart_pause_ = 0;
+    int64_t others_first_ = 0;
 };
 
 // A connected, non-blocking socket to an agent of this user or root. Starts the agent when none listens, the place is

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/clock/limits.hpp"
 #include "core/process/host_capability.hpp"
 #include "core/shm/segment.hpp"
 
@@ -109,13 +110,22 @@ std::string names_of_flaws(uint32_t flaws) {
     return text;
 }
 
-bool could_do_better(uint32_t flaws) {
+uint32_t flaws_of_started_server() {
     constexpr uint32_t kOfLimits = kFewFiles | kProcessorTime | kAddressSpace | kData | kFileSize;
+    uint32_t flaws = own_flaws();
+    if (may_raise_limits()) flaws &= ~kOfLimits;
+    if (may_raise_priority()) flaws &= ~uint32_t{kPriority};
+    return flaws;
+}
+
+bool could_do_better(uint32_t flaws) {
     if (flaws == 0) return false;
-    uint32_t own = own_flaws();
-    if (may_raise_limits()) own &= ~kOfLimits;
-    if (may_raise_priority()) own &= ~uint32_t{kPriority};
-    return (own & ~flaws) == 0 && own != flaws;
+    const uint32_t started = flaws_of_started_server();
+    return (started & ~flaws) == 0 && started != flaws;
+}
+
+int64_t time_for_a_better_server() {
+    return flaws_of_started_server() != 0 ? limit_ns(TimeLimit::better_server) : 0;
 }
 
 }  // namespace viaduct

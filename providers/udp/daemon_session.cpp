@@ -145,6 +145,7 @@ bool Search::start() {
 }
 
 Fd Search::run(Greeting greeting) {
+    const int64_t others_until = request_.again ? now_ns() + time_for_a_better_server() : 0;
     int64_t started_at = 0, again = 0;
     while (!stop_.load()) {
         Fd session;
@@ -152,7 +153,8 @@ Fd Search::run(Greeting greeting) {
         if (last == Status::ok) last = take_answer(std::exchange(greeting, {}), &session);
         if (last == Status::ok) return session;
         if (last == Status::denied) return {};
-        if (last == Status::no_match && now_ns() - started_at > again) {
+        const int64_t now = now_ns();
+        if (last == Status::no_match && now >= others_until && now - started_at > again) {
             if (!start()) return {};
             started_at = now_ns();
             again = std::max(2 * again, kStartAgain);

@@ -19,6 +19,7 @@ struct SessionRequest {
     NicAddress nic;      // whose daemon
     NicAddress data;     // where the program's frames come from
     uint64_t token = 0;  // that forwarded requests have to show
+    bool again = false;  // the program has had a session, which has ended with its daemon
 };
 
 // A connection to a daemon that has the program's first message. The daemon's answer comes there.

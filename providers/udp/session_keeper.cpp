@@ -48,7 +48,7 @@ struct SessionKeeper::State {
     Greeting greeting;  // whose answer the thread is to take
     std::map<uint32_t, Filter> filters;
     size_t unsent = 0;  // of them: untold or leaving
-    bool running = false, wanted = false;
+    bool running = false, wanted = false, had_session = false;
     int64_t not_before = 0, refused_until = 0;
     std::string why, cure;  // of the last refusal
 
@@ -134,18 +134,21 @@ bool SessionKeeper::State::find() {
     Fd found;
     try {
         Greeting begun;
+        SessionRequest wanted_session = request;
         {
             const std::scoped_lock lock(mutex);
             begun = std::exchange(greeting, {});
+            wanted_session.again = had_session;
         }
-        found = open_session(request, std::move(begun), now_ns() + limit_ns(TimeLimit::udpd_start), stop, &reason,
-                             &way_out);
+        found = open_session(wanted_session, std::move(begun), now_ns() + limit_ns(TimeLimit::udpd_start), stop,
+                             &reason, &way_out);
     } catch (const std::exception&) {
         found.reset();
     }
     const std::scoped_lock lock(mutex);
     if (found.valid() && !stop.load()) {
         session = std::move(found);
+        had_session = true;
         return true;
     }
     running = false;

@@ -146,6 +146,12 @@ MUTANTS = [
         ("unit FullDaemonTest.TheDescriptorOfAProgramThatLeavesIsKeptForTheNextOne",),
     ),
     Mutant(
+        "worse-limits-start-first", (), "a program of worse limits starts the next agent at once",
+        "core/agent/find_agent.hpp",
+        "return !others_are_first() && (", "return (",
+        ("unit AgentSearchTest.AProgramOfWorseLimitsStartsAnAgentLater",),
+    ),
+    Mutant(
         "capable-in-any-namespace", (), "a capability of a user namespace counts as permission to raise limits",
         "core/process/host_capability.cpp",
         " || space.st_ino != kFirstUserNamespace)", ")",

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "core/agent/find_agent.hpp"
 #include "core/agent/name_holder.hpp"
 #include "core/agent/private_folder.hpp"
+#include "tests/moved_clock.hpp"
 #include "tests/thread_sleeps.hpp"
 
 namespace viaduct {
@@ -248,6 +250,21 @@ TEST_F(MeetingTest, ConnectedSocketsHeldByAnotherUserKeepNoProgramFromStartingAn
         EXPECT_EQ(listens(&listener, &place), Status::ok);
         EXPECT_EQ(meets(), 0);
     });
+}
+
+TEST(AgentSearchTest, AProgramOfWorseLimitsStartsAnAgentLater) {
+    const std::string address = "@viaduct-search-" + std::to_string(::getpid());
+    tests::MovedClock clock;
+    AgentSearch search, other;
+    search.begin(address);
+    search.let_others_first(1000);
+    EXPECT_FALSE(search.may_start());
+    other.begin(address);
+    EXPECT_TRUE(other.may_start());
+    other.let_go();
+    clock.move(std::chrono::nanoseconds(1000));
+    EXPECT_TRUE(search.may_start());
+    search.let_go();
 }
 
 TEST_F(MeetingTest, NamesHeldByAnotherUserKeepNoProgramOutWhereTheKernelDoesNotSayWhoseTheyAre) {
