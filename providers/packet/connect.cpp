@@ -67,7 +67,7 @@ Status begin_listening(ConnectOp& op) {
     Engine& engine = *op.engine;
     op.expected = 0;
     op.listener = 0;
-    op.decided = false;
+    op.decided = op.used_up = false;
     try {
         op.listener = engine.node().listen(op.local, &op, engine.now());
         op.expected = op.listener != 0 ? engine.port().expect_request(op.local) : 0;
@@ -84,6 +84,22 @@ Status begin_listening(ConnectOp& op) {
     }
     engine.finish_frames();
     return Status::ok;
+}
+
+// E held. The port has passed on a request whose sender has to prove its address first: the listener waits for it, and
+// for others.
+bool expect_again(ConnectOp& op) {
+    op.used_up = false;
+    FramePort& port = op.engine->port();
+    port.cancel_expected(op.expected, false);
+    try {
+        op.expected = port.expect_request(op.local);
+    } catch (const std::bad_alloc&) {
+        op.expected = 0;
+    }
+    if (op.expected == 0) explain_unexpected(*op.engine);
+    op.engine->finish_frames();
+    return op.expected != 0;
 }
 
 // E held, and let go meanwhile: what has come behind the request may take it back.
@@ -176,6 +192,7 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
             explain_unexpected(*op->engine);
             return Status::out_of_resources;
         }
+        if (op->ep == nullptr && op->used_up && !expect_again(*op)) return Status::out_of_resources;
         const int64_t left = remaining_ns(deadline);
         if (left == 0) return Status::not_done;
         if (left < 0) {

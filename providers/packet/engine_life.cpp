@@ -237,11 +237,11 @@ void Engine::log_counters() const try {
         info, section_,
         "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
         "%llu, early %llu, "
-        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, not authentic %llu, acks %llu, "
-        "zero-copy %llu, %s",
+        "bad check %llu, unknown link %llu, answers withheld %llu, proofs asked %llu, challenges %llu, "
+        "not authentic %llu, acks %llu, zero-copy %llu, %s",
         name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts), n(c.losses_seen),
-        n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.challenges),
-        n(c.not_authentic), n(c.acks_out), n(c.zero_copied), port_->counters().c_str());
+        n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.proofs_asked),
+        n(c.challenges), n(c.not_authentic), n(c.acks_out), n(c.zero_copied), port_->counters().c_str());
 } catch (const std::exception&) {
 }
 

@@ -3,6 +3,7 @@
 // frames. Engine::mutex is held; no lock of a VI is needed, as mark_broken is atomic.
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "core/log/log.hpp"
 #include "core/trace/probe.hpp"
@@ -14,7 +15,7 @@ using wire::Cookie;
 
 namespace {
 
-// The cookie of on_incoming() is a ConnectOp, that of every other call an Endpoint.
+// The cookie of on_incoming() and on_proof_demanded() is a ConnectOp, that of every other call an Endpoint.
 Endpoint& endpoint_of(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
 
 }  // namespace
@@ -28,6 +29,14 @@ void Engine::on_incoming(Cookie listener, wire::IncomingId id, const EndAddress&
     op.result.remote = remote;
     op.result.remote_traits = traits;
     op.decided = true;
+    changed.notify_all();
+}
+
+// The thread that waits adds the filter again: this thread may be inside of the port. Until then one wake-up serves all
+// requests.
+void Engine::on_proof_demanded(Cookie listener) {
+    auto& op = *static_cast<ConnectOp*>(listener);
+    if (std::exchange(op.used_up, true)) return;
     changed.notify_all();
 }
 

@@ -121,6 +121,7 @@ struct ConnectOp {
     EndAddress local;        // of a listener
     uint32_t listener = 0;
     uint32_t expected = 0;  // FramePort: what the port was told that we wait for
+    bool used_up = false;   // by a request whose sender has to prove its address: `expected` has to be made again
     bool decided = false;
     ConnectResult result;
 };

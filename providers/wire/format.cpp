@@ -54,6 +54,8 @@ const char* name_of(Kind kind) {
             return "pending";
         case Kind::withdraw:
             return "withdraw";
+        case Kind::prove:
+            return "prove";
         case Kind::disconnect:
             return "disconnect";
         case Kind::disconnected:
@@ -128,6 +130,7 @@ Flaw read_connect(const Frame& f, Connect* out) {
     out->traits.max_transfer = load64(p + 24);
     out->traits.qos = load64(p + 32);
     out->pass = load64(p + kConnectPassAt);
+    out->cookie = f.header.length >= kConnectBytes + kCookieBytes ? load64(p + kConnectBytes) : 0;
     const bool good = read_address(p + 40, &out->local) && read_address(p + 40 + kAddressBytes, &out->remote);
     return good ? Flaw::none : Flaw::length;
 }
@@ -150,6 +153,8 @@ void write_connect(std::byte* p, const Connect& c) {
 }
 static_assert(kConnectPassAt == 40 + 2 * kAddressBytes && kConnectBytes == kConnectPassAt + 8);
 
+void write_cookie(std::byte* connect, uint64_t cookie) { store64(connect + kConnectBytes, cookie); }
+
 Answer read_answer(const Frame& f) { return {load64(f.fields), load16(f.fields + 8), load16(f.fields + 10)}; }
 
 void write_answer(std::byte* p, const Answer& a) {
@@ -157,6 +162,13 @@ void write_answer(std::byte* p, const Answer& a) {
     store16(p + 8, a.reason);
     store16(p + 10, a.arrived);
     store32(p + 12, 0);
+}
+
+Prove read_prove(const Frame& f) { return {load64(f.fields), load16(f.fields + 10), load64(f.fields + 16)}; }
+
+void write_prove(std::byte* p, const Prove& prove) {
+    write_answer(p, {prove.nonce, 0, prove.arrived});
+    store64(p + kAnswerBytes, prove.cookie);
 }
 
 Selective read_selective(const Frame& f) {

@@ -36,6 +36,7 @@ enum class Kind : uint8_t {
     no_match = 6,      // Answer: no program waits there now
     pending = 7,       // Answer: a program has the request and has not decided yet
     withdraw = 8,      // Answer: the requester waits no longer
+    prove = 9,         // Prove: the request has to come again with this cookie
     // ending and keeping alive
     disconnect = 16,    // Ending: with a reason; repeated until answered
     disconnected = 17,  // nothing more: the answer to a disconnect
@@ -90,9 +91,11 @@ struct Connect {
     uint32_t window = 0;       //
     EndAddress local, remote;  // 40 and 112: host(6), discriminator length(2), discriminator(64)
     uint64_t pass = 0;         // 184: what frames to the sender's link have to show
+    uint64_t cookie = 0;       // 192, behind the fields: request: of the last prove; 0, or a shorter frame: none
 };
 inline constexpr uint32_t kConnectBytes = 192;
 inline constexpr uint32_t kConnectPassAt = 184;
+inline constexpr uint32_t kCookieBytes = 8;
 
 // reject, no_match, pending, confirm, withdraw; 16 bytes.
 struct Answer {
@@ -101,6 +104,14 @@ struct Answer {
     uint16_t arrived = 0;  // 10: size of the largest frame that came here, 12 zero(4)
 };
 inline constexpr uint32_t kAnswerBytes = 16;
+
+// prove; 24 bytes, the first 16 as in Answer.
+struct Prove {
+    uint64_t nonce = 0;    // 0: of the request, 8 zero(2)
+    uint16_t arrived = 0;  // 10: size of the request that came here, 12 zero(4)
+    uint64_t cookie = 0;   // 16
+};
+inline constexpr uint32_t kProveBytes = 24;
 
 // acknowledge, keep_alive; 32 bytes: bit i (from the highest of byte 0) says that frame acknowledge + 1 + i
 // is here.
@@ -187,6 +198,7 @@ inline constexpr auto kFieldBytes = [] {
     };
     set({Kind::request, Kind::peer_request, Kind::accept}, kConnectBytes);
     set({Kind::confirm, Kind::reject, Kind::no_match, Kind::pending, Kind::withdraw}, kAnswerBytes);
+    set({Kind::prove}, kProveBytes);
     set({Kind::disconnect}, kEndingBytes);
     set({Kind::disconnected, Kind::reset}, 0);
     set({Kind::keep_alive, Kind::acknowledge}, kSelectiveBytes);
@@ -218,6 +230,7 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out);
 
 Flaw read_connect(const Frame&, Connect* out);  // Flaw::length when a discriminator is too long
 Answer read_answer(const Frame&);
+Prove read_prove(const Frame&);
 Selective read_selective(const Frame&);
 Ending read_ending(const Frame&);
 Message read_message(const Frame&);
@@ -232,8 +245,10 @@ inline uint32_t payload_bytes(const Frame& f) { return f.header.length - field_b
 
 // ---- writing: fields and payload first, from at + kHeaderBytes on, then seal.
 
-void write_connect(std::byte* to, const Connect&);
+void write_connect(std::byte* to, const Connect&);  // kConnectBytes, without the cookie
+void write_cookie(std::byte* connect, uint64_t cookie);  // behind them
 void write_answer(std::byte* to, const Answer&);
+void write_prove(std::byte* to, const Prove&);
 void write_selective(std::byte* to, const Selective&);
 void write_ending(std::byte* to, const Ending&);
 void write_message(std::byte* to, const Message&);

@@ -179,6 +179,9 @@ public:
     // ---- connecting
     // A request for a listener, which is used up by it. Answer by Node::accept or Node::reject, now or later.
     virtual void on_incoming(Cookie listener, IncomingId, const EndAddress& remote, const ViTraits&) = 0;
+    // The listener goes on waiting: the sender of a request for it has to prove its address first. The port may have
+    // used up its filter for the listener by passing the request on.
+    virtual void on_proof_demanded(Cookie) {}
     // The attempt has succeeded. Nothing is delivered before Node::start.
     virtual void on_connected(Cookie, const ViTraits& remote) = 0;
     // It has failed; the link is closed. timeout, rejected, no_match, mismatch_*.
@@ -238,6 +241,10 @@ struct Tuning {
     Time stale_incoming = unstretched_ns(TimeLimit::wire_stale_incoming);
     Time accept_timeout = unstretched_ns(TimeLimit::wire_accept);
     Time close_linger = unstretched_ns(TimeLimit::wire_close);  // how long a disconnect is repeated
+    // Two accepts of requesters without a proof come to nothing within this time: then all requesters have to show a
+    // proof for as long.
+    Time proof_demand = unstretched_ns(TimeLimit::wire_proof_demand);
+    Time cookie_life = 10'000'000'000;  // the secret of the proofs is replaced then
     // Answers to frames that belong to no connection, and challenges: so many a second, and at once.
     uint32_t answers_per_second = 100, answers_at_once = 20;
     Time tell_again = 10'000'000'000;  // frames of unknown hosts are reported so often at most
@@ -253,8 +260,9 @@ struct Tuning {
 
     // The driver of a node in a real process calls it once; tests with a clock of their own do not.
     void stretch_limits(int factor) {
-        for (Time* limit : {&give_up, &silence, &attended_silence, &no_match_grace, &no_match_silence, &refusal_grace,
-                            &request_silence, &stale_incoming, &accept_timeout, &close_linger})
+        for (Time* limit :
+             {&give_up, &silence, &attended_silence, &no_match_grace, &no_match_silence, &refusal_grace,
+              &request_silence, &stale_incoming, &accept_timeout, &close_linger, &proof_demand})
             *limit *= factor;
     }
 };
@@ -272,6 +280,7 @@ struct Counters {
     uint64_t resets_out = 0, resets_in = 0, requests_ignored = 0, outlet_full = 0;
     uint64_t challenges = 0;       // resets out of sequence, asked back
     uint64_t answers_withheld = 0;  // by the limit
+    uint64_t proofs_asked = 0;      // of requesters
     uint64_t not_authentic = 0, other_version = 0;
 };
 

@@ -51,6 +51,8 @@ void Link::claim(LinkId id, Cookie cookie) {
     peer_nonce_ = 0;
     first_sequence_ = static_cast<uint32_t>(node_.draw());
     tries_ = arrived_ = path_ = 0;
+    proof_ = 0;
+    proved_ = false;
     refusals_ = next_refusal_ = 0;
     late_question_ = kNoQuestion;
     late_refused_ = false;
@@ -286,6 +288,8 @@ void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
         case Kind::no_match:
         case Kind::pending:
             return on_answer(f, now);
+        case Kind::prove:
+            return on_prove(f, now);
         case Kind::disconnect:
             return on_disconnect(f, now);
         case Kind::disconnected:
@@ -310,7 +314,10 @@ void Link::on_reset(const Frame& f, Time now) {
     }
     if (state_ == LinkState::connected) return end(Ended::lost, false, Reason::broken, 0, now);
     if (state_ == LinkState::closing) return release();
-    if (state_ == LinkState::accepting) return fail(Status::timeout, now);
+    if (state_ == LinkState::accepting) {
+        note_unconfirmed(now);
+        return fail(Status::timeout, now);
+    }
     release_peer();
 }
 

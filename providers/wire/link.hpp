@@ -41,8 +41,7 @@ public:
     void claim(LinkId id, Cookie cookie);
     void request(LinkState, const EndAddress& local, const EndAddress& remote, const ViTraits&, Time deadline,
                  Time now);
-    void accept(const NicAddress& from, LinkId source, const Connect& request, uint32_t arrived, const ViTraits&,
-                Time now);
+    void accept(const Request&, const ViTraits&, Time now);
     void start(Time now);
     void disconnect(Time now);
     bool post(const Work&, Time now);
@@ -73,7 +72,7 @@ public:
         return is_connected() && traits_.reliability == VIP_SERVICE_UNRELIABLE && !node_.is_keyed() &&
                is_from_peer(h, from);
     }
-    bool repeat_answer(const NicAddress& from, LinkId source, const Connect&, uint32_t arrived, Time now);
+    bool repeat_answer(const Request&, Time now);
     void announce_close(Time now);
     void release();
     void fail(Status, Time now);
@@ -114,6 +113,8 @@ private:
     void on_accept(const Frame&, const NicAddress& from, Time now);
     void on_confirm(const Frame&, Time now);
     void on_answer(const Frame&, Time now);
+    void on_prove(const Frame&, Time now);
+    void note_unconfirmed(Time now);
     void become_connected(Time now);
     void learn(const Connect&, LinkId source);
     void withdraw();
@@ -156,6 +157,8 @@ private:
     uint32_t tries_ = 0;
     uint32_t arrived_ = 0;         // size of the largest hand-shake frame that came from the peer
     uint64_t unproven_bytes_ = 0;  // bytes that accepts may take until a frame shows that the peer gets ours
+    bool proved_ = false;          // the request has shown that the peer gets our frames
+    uint64_t proof_ = 0;           // cookie that our request has to show; 0: none
     uint32_t path_ = 0;            // size of ours that is known to have arrived; 0: not yet
     uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kMostInFlight;
     bool peer_known_ = false;

@@ -54,6 +54,8 @@ void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t 
     c.remote = remote_;
     c.pass = pass_;
     write_connect(frame + kHeaderBytes, c);
+    const bool has_place = bytes >= kSmallest + kCookieBytes;
+    if (kind == Kind::request && has_place) write_cookie(frame + kHeaderBytes, proof_);
     Header h = header(kind, bytes - kHeaderBytes);
     h.destination = destination;
     end_frame(frame, h, now);
@@ -61,9 +63,11 @@ void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t 
 
 // An accept to a peer whose address may be forged.
 void Link::send_accept(uint32_t padded, Time now) {
-    const uint32_t bytes = std::max(std::min(padded, arrived_), kSmallest);
-    if (bytes > unproven_bytes_) return;  // until another copy of the request has come
-    unproven_bytes_ -= bytes;
+    const uint32_t bytes = std::max(proved_ ? padded : std::min(padded, arrived_), kSmallest);
+    if (!proved_) {
+        if (bytes > unproven_bytes_) return;  // until another copy of the request has come
+        unproven_bytes_ -= bytes;
+    }
     send_connect(Kind::accept, peer_id_, peer_nonce_, bytes, now);
 }
 
@@ -87,18 +91,19 @@ void Link::request(LinkState state, const EndAddress& local, const EndAddress& r
     rearm(now);
 }
 
-void Link::accept(const NicAddress& from, LinkId source, const Connect& request, uint32_t arrived,
-                  const ViTraits& traits, Time now) {
+void Link::accept(const Request& request, const ViTraits& traits, Time now) {
+    const Connect& fields = request.fields;
     state_ = LinkState::accepting;
-    peer_ = from;
+    peer_ = request.from;
     traits_ = traits;
-    local_ = request.remote;
+    local_ = fields.remote;
     local_.host = node_.own_;
-    remote_ = request.local;
-    arrived_ = arrived;
-    unproven_bytes_ = kMostAnswered * arrived - kAnsweredBeside;
-    nonce_ = peer_nonce_ = request.nonce;
-    learn(request, source);
+    remote_ = fields.local;
+    arrived_ = request.arrived;
+    proved_ = request.proved;
+    unproven_bytes_ = kMostAnswered * request.arrived - kAnsweredBeside;
+    nonce_ = peer_nonce_ = fields.nonce;
+    learn(fields, request.source);
     received_at_ = now;
     deadline_ = now + accept_timeout();
     try_again(now);
@@ -154,7 +159,10 @@ void Link::try_again(Time now) {
     }
     if (asks()) node_.take_refusals(now);
     if (now >= deadline_) {
-        if (state_ == LinkState::accepting) reset_peer();
+        if (state_ == LinkState::accepting) {
+            note_unconfirmed(now);
+            reset_peer();
+        }
         if (state_ == LinkState::requesting) withdraw();
         // A program that has the request may be deciding still, whatever has become of the port.
         const bool unmatched = no_match_since_ != kNoTime || (is_refused() && !pending_);
@@ -330,6 +338,28 @@ void Link::on_answer(const Frame& f, Time now) {
     rearm(now);
 }
 
+// The request goes again at once, with the cookie; a later cookie goes with the next copy. So an acceptor gets no more
+// frames by more cookies.
+void Link::on_prove(const Frame& f, Time now) {
+    const Prove p = read_prove(f);
+    if (state_ != LinkState::requesting || p.nonce != nonce_ || p.cookie == 0) {
+        ++node_.counters_.wrong_state;
+        return;
+    }
+    path_ = std::max<uint32_t>(path_, std::clamp<uint32_t>(p.arrived, kMinFrame, kMaxFrame));
+    clear_refusals();
+    no_match_since_ = kNoTime;
+    const bool is_first = proof_ == 0;
+    proof_ = p.cookie;
+    if (is_first) send_try(probe_bytes(), now);
+    rearm(now);
+}
+
+// Forged requests lead to such ends of accepts.
+void Link::note_unconfirmed(Time now) {
+    if (state_ == LinkState::accepting && !proved_) node_.note_unconfirmed(now);
+}
+
 // ---- copies of requests
 
 bool Link::is_same_attempt(const Connect& c, const NicAddress& from, LinkId source) const {
@@ -338,11 +368,12 @@ bool Link::is_same_attempt(const Connect& c, const NicAddress& from, LinkId sour
 }
 
 // The request behind this link has come again.
-bool Link::repeat_answer(const NicAddress& from, LinkId source, const Connect& c, uint32_t arrived, Time now) {
-    if (!is_same_attempt(c, from, source)) return false;
-    arrived_ = std::max(arrived_, arrived);
-    unproven_bytes_ += kMostAnswered * arrived;
-    peer_nonce_ = c.nonce;
+bool Link::repeat_answer(const Request& copy, Time now) {
+    if (!is_same_attempt(copy.fields, copy.from, copy.source)) return false;
+    arrived_ = std::max(arrived_, copy.arrived);
+    unproven_bytes_ += kMostAnswered * copy.arrived;
+    proved_ |= copy.proved;
+    peer_nonce_ = copy.fields.nonce;
     if (is_connected()) send_connect(Kind::accept, peer_id_, peer_nonce_, kSmallest, now);
     return true;
 }

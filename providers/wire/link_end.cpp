@@ -28,6 +28,7 @@ void Link::disconnect(Time now) {
             return release();
         case LinkState::accepting:
         case LinkState::peering:
+            note_unconfirmed(now);
             if (peer_known_) reset_peer();
             return release();
         case LinkState::connected:

@@ -19,6 +19,7 @@ bool answer_without_link(const Header& came, Header* answer) {
         case Kind::reject:
         case Kind::no_match:
         case Kind::pending:
+        case Kind::prove:
             return false;
         default:
             answer->kind = Kind::reset;

@@ -44,7 +44,9 @@ Node::Node(const Tuning& tuning, const NicAddress& own, Outlet& outlet, Host& ho
       reorder_(tuning_.reorder_frames, tuning_.max_frame),
       slots_(tuning_.max_links),
       pending_(tuning_.pending_connects, tuning_.no_match_grace, tuning_.stale_incoming),
-      answers_(tuning_.answers_per_second, tuning_.answers_at_once) {
+      answers_(tuning_.answers_per_second, tuning_.answers_at_once),
+      proof_demand_(tuning_.proof_demand),
+      cookies_(tuning_.cookie_life) {
     free_.reserve(slots_.size());
     ready_.reserve(slots_.size());
     being_flushed_.reserve(slots_.size());

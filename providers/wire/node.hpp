@@ -21,7 +21,9 @@
 #include "providers/wire/format.hpp"
 #include "providers/wire/host.hpp"
 #include "providers/wire/pending_connects.hpp"
+#include "providers/wire/proof_demand.hpp"
 #include "providers/wire/reorder_buffer.hpp"
+#include "providers/wire/request_cookies.hpp"
 
 namespace viaduct::wire {
 
@@ -148,6 +150,8 @@ private:
     void on_request(const Frame&, const NicAddress& from, Time now);
     bool has_room_for_incoming(Time now);
     void tell_host(Cookie listener, const Request&, Time now);
+    void ask_for_proof(const Request&, Time now);
+    void note_unconfirmed(Time now);
     void on_withdraw(const Frame&, const NicAddress& from);
     void on_peer_request(const Frame&, const NicAddress& from, Time now);
     void on_unknown(const Frame&, const NicAddress& from, Time now);
@@ -182,6 +186,8 @@ private:
     Time awake_since_ = 0, last_advance_ = 0;
     Time ask_unreachable_at_ = 0;  // when the outlet is asked again for unreachable addresses
     AnswerRate answers_;
+    ProofDemand proof_demand_;
+    RequestCookies cookies_;
     Time next_version_report_ = 0, next_auth_failure_report_ = 0;  // the host is told of one again then
 };
 

@@ -73,9 +73,12 @@ LinkId Node::accept(IncomingId id, Cookie cookie, const ViTraits& traits, Time n
     }
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
     remember(request.fields.nonce, request.from, link == nullptr);
-    if (link == nullptr) return 0;
+    if (link == nullptr) {
+        if (!request.proved && !incoming.withdrawn) note_unconfirmed(now);
+        return 0;
+    }
     *why = Status::ok;
-    link->accept(request.from, request.source, request.fields, request.arrived, traits, now);
+    link->accept(request, traits, now);
     return link->id();
 }
 
@@ -114,14 +117,16 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     }
     c.local.host = tuning_.ports ? named_host(from, c.local.host) : from;
     const Answer back{c.nonce, 0, static_cast<uint16_t>(f.bytes)};
+    const Request request{from, f.header.source, c, f.bytes, cookies_.is_shown(from, f.header.source, c, now)};
     for (Incoming& i : incomings_) {
         if (i.request.fields.nonce != c.nonce || !(i.request.from == from)) continue;
         i.received_at = now;
         i.request.arrived = std::max(i.request.arrived, f.bytes);
+        i.request.proved |= request.proved;
         return answer(Kind::pending, from, f.header.source, c.pass, back);
     }
     for (const Slot& slot : slots_)
-        if (slot.in_use && slot.link->repeat_answer(from, f.header.source, c, f.bytes, now)) return;
+        if (slot.in_use && slot.link->repeat_answer(request, now)) return;
     for (const Decided& d : decided_) {
         if (d.nonce != c.nonce || !(d.from == from)) continue;
         ++counters_.requests_ignored;
@@ -133,7 +138,11 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     const auto listener = std::find_if(listeners_.begin(), listeners_.end(), [&](const Listener& l) {
         return l.local.same_discriminator(c.remote);
     });
-    const Request request{from, f.header.source, c, f.bytes};
+    if (!request.proved && proof_demand_.is_demanded(now)) {
+        ask_for_proof(request, now);
+        if (listener != listeners_.end()) host_.on_proof_demanded(listener->cookie);
+        return;
+    }
     if (listener == listeners_.end()) {
         pending_.keep(request, now);
         return answer(Kind::no_match, from, f.header.source, c.pass, back);
@@ -164,6 +173,33 @@ void Node::tell_host(Cookie listener, const Request& request, Time now) {
     host_.on_incoming(listener, id, request.fields.local, request.fields.traits);
 }
 
+// Nothing is kept of the request: the cookie follows from its fields and the secret.
+void Node::ask_for_proof(const Request& request, Time now) {
+    ++counters_.proofs_asked;
+    if (cookies_.wants_secret(now)) {
+        const uint64_t low = draw(), high = draw();
+        cookies_.renew({low, high}, now);
+    }
+    std::byte* frame = outlet_.begin_frame(kHeaderBytes + kProveBytes);
+    if (frame == nullptr) return;
+    write_prove(frame + kHeaderBytes, {request.fields.nonce, static_cast<uint16_t>(request.arrived),
+                                       cookies_.make(request.from, request.source, request.fields)});
+    Header h;
+    h.kind = Kind::prove;
+    h.destination = request.source;
+    h.pass = request.fields.pass;
+    h.length = kProveBytes;
+    seal_own(frame, h);
+    outlet_.end_frame(frame, kHeaderBytes + kProveBytes, request.from);
+    ++counters_.frames_out;
+    counters_.bytes_out += kHeaderBytes + kProveBytes;
+}
+
+// An accept of a requester without a proof has come to nothing.
+void Node::note_unconfirmed(Time now) {
+    if (proof_demand_.note_unconfirmed(now)) pending_.drop_unproved();
+}
+
 // The requester waits no longer. A program that has been told of it is told so when it accepts.
 void Node::on_withdraw(const Frame& f, const NicAddress& from) {
     const uint64_t nonce = read_answer(f).nonce;
@@ -182,7 +218,7 @@ void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
     // address.
     for (const Slot& slot : slots_)
         if (slot.in_use && slot.link->is_connected() &&
-            slot.link->repeat_answer(from, f.header.source, c, f.bytes, now))
+            slot.link->repeat_answer({from, f.header.source, c, f.bytes, false}, now))
             return;
     for (const Slot& slot : slots_)
         if (slot.in_use && slot.link->is_same_attempt(c, from, f.header.source) &&

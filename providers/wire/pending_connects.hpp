@@ -19,6 +19,7 @@ struct Request {
     LinkId source = 0;
     Connect fields;
     uint32_t arrived = 0;  // size of the largest copy
+    bool proved = false;   // by a right cookie: its sender gets the frames to that address
 };
 
 class PendingConnects {
@@ -36,6 +37,7 @@ public:
         if (same != pending_.end()) {
             same->received_at = now;
             same->request.arrived = std::max(same->request.arrived, request.arrived);
+            same->request.proved |= request.proved;
             return;
         }
         if (most_ == 0) return;
@@ -60,6 +62,10 @@ public:
         std::erase_if(pending_, [&](const Pending& k) {
             return k.request.fields.nonce == nonce && k.request.from == from;
         });
+    }
+
+    void drop_unproved() {
+        std::erase_if(pending_, [](const Pending& k) { return !k.request.proved; });
     }
 
     size_t size() const { return pending_.size(); }

@@ -294,7 +294,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
         Kind::request,    Kind::peer_request,   Kind::accept,     Kind::confirm,      Kind::reject,
         Kind::no_match,   Kind::pending,        Kind::disconnect, Kind::disconnected, Kind::reset,
         Kind::keep_alive, Kind::acknowledge,    Kind::send,       Kind::write,        Kind::read_request,
-        Kind::read_data,  Kind::atomic_request, Kind::atomic_data, Kind::withdraw};
+        Kind::read_data,  Kind::atomic_request, Kind::atomic_data, Kind::withdraw,    Kind::prove};
     for (int steps = 0; script.more() && steps < 200; ++steps) {
         const uint8_t op = script.byte();
         switch (op % 8) {
@@ -308,6 +308,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
                 std::byte* const at = frame.data() + kHeaderBytes;
                 if (fields == kConnectBytes) connect_fields(how & 1 ? sink.nonce : script.byte());
                 if (fields == kAnswerBytes && kind <= Kind::withdraw) write_answer(at, {sink.nonce, 0, 1460});
+                if (kind == Kind::prove) write_prove(at, {sink.nonce, 1460, script.byte()});
                 if (kind == Kind::send || kind == Kind::write)
                     write_message(at, {script.byte(), 0, payload, 0});
                 if (kind == Kind::write) write_target(at + kMessageBytes, {script.byte(), 1});

@@ -303,4 +303,22 @@ MUTANTS = [
         "!is_connected() || !node_.may_answer(now)", "!is_connected()",
         ("unit WireForeignFrames.AResetOutOfSequenceIsAskedBack",),
     ),
+    Mutant(
+        "proof-undemanded", (), "requests without a proof reach the program though accepts come to nothing",
+        WIRE + "node_connect.cpp",
+        "!request.proved && proof_demand_.is_demanded(now)", "false",
+        ("unit WireForgedRequests.NoneReachesTheProgramOnceAProofIsDemanded",),
+    ),
+    Mutant(
+        "cookie-of-any-address", (), "a cookie proves an address that it was not sent to",
+        WIRE + "request_cookies.cpp",
+        "hash.add(from.bytes, sizeof from.bytes)", "hash.add(from.bytes, 0)",
+        ("unit WireRequestCookies.ACookieServesItsRequestAlone",),
+    ),
+    Mutant(
+        "cookie-for-ever", (), "a cookie of a secret that was replaced long ago is good",
+        WIRE + "request_cookies.cpp",
+        "current_ && now < renew_at_ + life_ &&", "current_ &&",
+        ("unit WireRequestCookies.ACookieIsGoodWhileItsSecretOrTheNextOneCounts",),
+    ),
 ]

@@ -293,10 +293,11 @@ TEST_F(AcenicSteering, AHostSendsAsItselfOnly) {
                                    NicAddress{{1, 0, 0, 0, 0, 1}}));
     EXPECT_FALSE(steering.outgoing(slots[0], Bytes(31), kRemote));
     EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::accept, 5, link_of(slots[0], 3)), kRemote)) << "cut short";
-    for (const Kind kind : {Kind::reject, Kind::pending}) {
-        EXPECT_TRUE(steering.outgoing(slots[0], bare(kind, 5, 0, 16), kRemote));
-        EXPECT_TRUE(steering.outgoing(slots[0], bare(kind, 5, link_of(slots[0], 3), 16), kRemote));
-        EXPECT_FALSE(steering.outgoing(slots[0], bare(kind, 5, link_of(slots[1], 3), 16), kRemote));
+    for (const Kind kind : {Kind::reject, Kind::pending, Kind::prove}) {
+        const uint32_t fields = wire::field_bytes(kind);
+        EXPECT_TRUE(steering.outgoing(slots[0], bare(kind, 5, 0, fields), kRemote));
+        EXPECT_TRUE(steering.outgoing(slots[0], bare(kind, 5, link_of(slots[0], 3), fields), kRemote));
+        EXPECT_FALSE(steering.outgoing(slots[0], bare(kind, 5, link_of(slots[1], 3), fields), kRemote));
     }
     EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::withdraw, 0, link_of(slots[1], 3), 16), kRemote));
     EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::withdraw, 5, 0, 16), kRemote));

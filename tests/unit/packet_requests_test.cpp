@@ -171,6 +171,20 @@ TEST_F(PacketRequests, PeersThatWaitForTheSameHaveTurns) {
     EXPECT_EQ(requests_.incoming(asked, kFarProgram, ++now).slot, 1u);
 }
 
+// A program that asks a requester for a proof first (wire::Host::on_proof_demanded) does this.
+TEST_F(PacketRequests, AFilterThatIsAddedAgainGetsTheCopiesOfItsRequestAndOtherRequests) {
+    const auto ask = [&](uint64_t nonce) {
+        const Bytes asked = request("here", 9, nonce, Kind::request, named("there", kFarHost));
+        return requests_.incoming(asked, kFarProgram, 2).slot;
+    };
+    requests_.add(1, {1, false, 0, named("here", kNearHost), {}, kNearProgram}, 1, &held_);
+    EXPECT_EQ(ask(1), 1u);
+    requests_.remove(1, 1, false);
+    requests_.add(1, {2, false, 0, named("here", kNearHost), {}, kNearProgram}, 1, &held_);
+    EXPECT_EQ(ask(1), 1u) << "with its proof";
+    EXPECT_EQ(ask(2), 1u);
+}
+
 TEST_F(PacketRequests, AUserWithManyMatchesLeavesPlacesForThoseOfOthers) {
     constexpr uid_t kFlood = 1002, kUser = 1001;
     constexpr uint64_t kMore = 9000;  // than are kept

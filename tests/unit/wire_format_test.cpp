@@ -34,7 +34,8 @@ std::vector<std::byte> sealed(Kind kind, uint32_t payload) {
 
 const std::vector<Kind> kKinds = {
     Kind::request,    Kind::peer_request,   Kind::accept,     Kind::confirm,      Kind::reject,
-    Kind::no_match,   Kind::pending,        Kind::withdraw,   Kind::disconnect, Kind::disconnected, Kind::reset,
+    Kind::no_match,   Kind::pending,        Kind::withdraw,   Kind::prove,        Kind::disconnect,
+    Kind::disconnected, Kind::reset,
     Kind::keep_alive, Kind::acknowledge,    Kind::send,       Kind::write,        Kind::read_request,
     Kind::read_data,  Kind::atomic_request, Kind::atomic_data};
 

@@ -16,7 +16,7 @@ namespace {
 TEST(WireFuzz, EveryKindInEveryState) {
     for (int state = 0; state < 24; ++state)
         for (int unstarted = 0; unstarted < 2; ++unstarted)
-            for (int kind = 0; kind < 19; ++kind)
+            for (int kind = 0; kind < 20; ++kind)
                 for (const int how : {0, 1, 2, 4, 8, 12, 16, 32, 64, 192, 255}) {
                     std::vector<uint8_t> script = {static_cast<uint8_t>(state + 128 * unstarted)};
                     for (int i = 0; i < 3; ++i)

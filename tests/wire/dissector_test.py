@@ -15,7 +15,7 @@ import packets  # noqa: E402
 from eventually import run  # noqa: E402
 
 SKIPPED = 77
-KINDS = {1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19, 20, 32, 33, 34, 35, 36, 37}
+KINDS = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 18, 19, 20, 32, 33, 34, 35, 36, 37}
 COLUMNS = ["kind", "source", "sequence", "acknowledge", "length"]
 
 

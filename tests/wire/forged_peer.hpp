@@ -37,6 +37,7 @@ inline Bytes body_of(const ReadData& d, uint32_t payload) { return body(write_re
 inline Bytes body_of(const AtomicRequest& a) { return body(write_atomic_request, kAtomicRequestBytes, a); }
 inline Bytes body_of(const AtomicData& a) { return body(write_atomic_data, kAtomicDataBytes, a); }
 inline Bytes body_of(const Selective& s) { return body(write_selective, kSelectiveBytes, s); }
+inline Bytes body_of(const Prove& p) { return body(write_prove, kProveBytes, p); }
 inline Bytes body_of(const Answer& a) { return body(write_answer, kAnswerBytes, a); }
 inline Bytes body_of(const Connect& c) { return body(write_connect, kConnectBytes, c); }
 
@@ -215,6 +216,7 @@ public:
         incoming_id = id;
         ++requests;
     }
+    void on_proof_demanded(Cookie) override { ++proofs_demanded; }
     void on_connected(Cookie, const ViTraits&) override { is_connected = true; }
     void on_failed(Cookie, Status why) override { failure = why; }
     void on_ended(Cookie, Ended why) override {
@@ -241,6 +243,7 @@ public:
 
     // What the host was told.
     uint32_t posted = 0, result_bytes = 0, messages = 0, writes = 0, reads = 0, atomics = 0, requests = 0;
+    uint32_t proofs_demanded = 0;
     std::vector<uint32_t> finished_tags;
     IncomingId incoming_id = 0;
     bool is_connected = false;

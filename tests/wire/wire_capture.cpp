@@ -115,6 +115,29 @@ int main(int argc, char** argv) {
         wire.run_for(50'000'000);
         b.node.reject(b.incoming_id, wire.now);
         wire.run_for(50'000'000);
+        // Accepts of requesters that are gone come to nothing; then a requester has to prove its address.
+        for (const uint64_t nonce : {uint64_t{7}, uint64_t{8}}) {
+            b.node.listen(test::end_address(2, "p"), &b, wire.now);
+            std::byte forged[kHeaderBytes + kConnectBytes] = {};
+            Connect c;
+            c.nonce = nonce;
+            c.local = test::end_address(1, "p");
+            c.remote = test::end_address(2, "p");
+            c.traits = traits;
+            write_connect(forged + kHeaderBytes, c);
+            Header h;
+            h.kind = Kind::request;
+            h.source = 0x00030005;
+            h.length = kConnectBytes;
+            seal(forged, h);
+            b.node.input(forged, test::address(1), wire.now);
+            Status why = Status::ok;
+            b.node.accept(b.incoming_id, &b, traits, wire.now, &why);
+            wire.run_for(2'000'000'000);
+        }
+        a.node.request(&a, test::end_address(1, "p"), test::end_address(2, "p"), traits, wire.now + 50'000'000,
+                       wire.now);
+        wire.run_for(100'000'000);
         std::byte stray[kHeaderBytes + kSelectiveBytes] = {};
         Header h;
         h.kind = Kind::keep_alive;

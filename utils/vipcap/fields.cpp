@@ -50,8 +50,11 @@ constexpr Place kConnect[] = {
     {"remote.host", 112, 6, Form::bytes},
     {"remote.discriminator", 118, 66, Form::discriminator},
     {"link_pass", 184, 8, Form::hexadecimal},
+    {"cookie", 192, 8, Form::hexadecimal},
 };
 constexpr Place kAnswer[] = {{"nonce", 0, 8, Form::hexadecimal}, {"status", 8, 2}, {"arrived", 10, 2}};
+constexpr Place kProve[] = {
+    {"nonce", 0, 8, Form::hexadecimal}, {"arrived", 10, 2}, {"cookie", 16, 8, Form::hexadecimal}};
 constexpr Place kEnding[] = {{"reason", 0, 2}, {"message", 4, 4}};
 constexpr Place kSelective[] = {{"selective", 0, 32, Form::bytes}};
 constexpr Place kMessage[] = {
@@ -88,6 +91,7 @@ const Kind kKinds[] = {
     {6, "no-match", kAnswer},
     {7, "pending", kAnswer},
     {8, "withdraw", kAnswer},
+    {9, "prove", kProve},
     {16, "disconnect", kEnding},
     {17, "disconnected", {}},
     {18, "reset", {}},

@@ -74,6 +74,7 @@ Target Steering::incoming(std::span<const std::byte> frame, const NicAddress& fr
         case Kind::reject:
         case Kind::no_match:
         case Kind::pending:
+        case Kind::prove:
             return {};
         default:
             return {kNoSlot, Kind::reset, 0};
@@ -86,6 +87,7 @@ bool Steering::outgoing(uint32_t slot, std::span<const std::byte> frame, const N
     switch (g.kind) {
         case Kind::reject:
         case Kind::pending:
+        case Kind::prove:
             return g.source == 0 || slot_of(g.source) == slot;  // the nonce says whose they are
         case Kind::no_match: {
             // It had a filter for this request and has removed it: the next copy finds another

@@ -8,7 +8,7 @@ if not is_first then return end -- it is installed twice: one does
 
 local kinds = {
     [1] = "request", [2] = "peer-request", [3] = "accept", [4] = "confirm", [5] = "reject", [6] = "no-match",
-    [7] = "pending", [8] = "withdraw", [16] = "disconnect", [17] = "disconnected", [18] = "reset", [19] = "keep-alive",
+    [7] = "pending", [8] = "withdraw", [9] = "prove", [16] = "disconnect", [17] = "disconnected", [18] = "reset", [19] = "keep-alive",
     [20] = "acknowledge", [32] = "send", [33] = "write", [34] = "read-request", [35] = "read-data",
     [36] = "atomic-request", [37] = "atomic-data",
 }
@@ -35,6 +35,7 @@ local f = {
     tagged_flag = ProtoField.bool("viaduct.flags.tagged", "The pass is a tag", 16, nil, 0x10),
     pass = ProtoField.uint64("viaduct.pass", "Pass", base.HEX),
     link_pass = ProtoField.uint64("viaduct.link_pass", "Pass for its frames", base.HEX),
+    cookie = ProtoField.uint64("viaduct.cookie", "Cookie", base.HEX),
     theirs = ProtoField.uint8("viaduct.version_seen", "Version that came"),
     quote = ProtoField.bytes("viaduct.quote", "Beginning of what came"),
     length = ProtoField.uint16("viaduct.length", "Length"),
@@ -110,7 +111,7 @@ local connect = {
     { f.nonce, 0, 8 }, { f.first_sequence, 8, 4 }, { f.max_frame, 12, 2 }, { f.arrived, 14, 2 }, { f.level, 16, 2 },
     { f.rdma, 18, 1 }, { f.attended, 19, 1 }, { f.window, 20, 4 }, { f.max_transfer, 24, 8 }, { f.qos, 32, 8 },
     { f.local_host, 40, 6 }, { f.local_discriminator, 46, 66, add_discriminator }, { f.remote_host, 112, 6 },
-    { f.remote_discriminator, 118, 66, add_discriminator }, { f.link_pass, 184, 8 },
+    { f.remote_discriminator, 118, 66, add_discriminator }, { f.link_pass, 184, 8 }, { f.cookie, 192, 8 },
 }
 local answer = { { f.nonce, 0, 8 }, { f.status, 8, 2 }, { f.arrived, 10, 2 } }
 local selective = { { f.selective, 0, 32 } }
@@ -118,6 +119,7 @@ local message = { { f.message, 0, 4 }, { f.offset, 4, 4 }, { f.total, 8, 4 }, { 
 local fields = {
     [1] = connect, [2] = connect, [3] = connect,
     [4] = answer, [5] = answer, [6] = answer, [7] = answer, [8] = answer,
+    [9] = { answer[1], answer[3], { f.cookie, 16, 8 } },
     [16] = { { f.reason, 0, 2 }, { f.message, 4, 4 } },
     [17] = {}, [18] = {},
     [19] = selective, [20] = selective,
