@@ -31,6 +31,72 @@ const char* right_of(CauseOperation operation) {
     return operation == CauseOperation::atomic ? "EnableRdmaWrite and EnableRdmaRead" : "EnableRdmaWrite";
 }
 
+// The words of a cause whose numbers the other end has not sent. False: the words of that kind have no such numbers.
+bool write_without_numbers(const Cause& c, const char* head, char* text, size_t bytes) {
+    const auto address = static_cast<unsigned long long>(c.address);
+    const auto length = static_cast<unsigned long long>(c.length);
+    const char* what;
+    switch (c.kind) {
+        case CauseKind::unknown_handle:
+            what = "a memory handle is not registered";
+            break;
+        case CauseKind::other_ptag:
+            what = "a memory handle has another protection tag than the VI";
+            break;
+        case CauseKind::outside_region:
+            if (c.address == Cause::kNotSent) {
+                std::snprintf(text, bytes, "%sa segment is outside its memory handle", head);
+            } else {
+                std::snprintf(text, bytes, "%saddress %#llx length %llu is outside memory handle %#x", head, address,
+                              length, c.handle);
+            }
+            return true;
+        case CauseKind::receive_too_small:
+            std::snprintf(text, bytes, "%sa message of %llu bytes met a shorter receive", head, length);
+            return true;
+        case CauseKind::no_receive:
+            std::snprintf(text, bytes, "%sa message of %llu bytes met no posted receive", head, length);
+            return true;
+        case CauseKind::control:
+            what = "Control has reserved bits, or an operation this queue does not take";
+            break;
+        case CauseKind::segment_count:
+            what = "SegCount is more than MaxSegmentsPerDesc";
+            break;
+        case CauseKind::length_sum:
+            what = "CS.Length is not the sum of the data segments";
+            break;
+        case CauseKind::transfer_size:
+            what = "the length is more than MaxTransferSize of the VI";
+            break;
+        case CauseKind::atomic_segments:
+            what = "SegCount is not 2";
+            break;
+        case CauseKind::atomic_width:
+            what = "the NIC takes no words of that length";
+            break;
+        case CauseKind::atomic_alignment:
+            what = "the address is not a multiple of the word's length";
+            break;
+        case CauseKind::queue_full:
+            what = "the queue was full, and one more descriptor was posted";
+            break;
+        case CauseKind::misaligned:
+            what = "the descriptor's address is not a multiple of 64";
+            break;
+        case CauseKind::not_registered:
+            what = "the descriptor is not in memory that the VI may use";
+            break;
+        case CauseKind::cq_full:
+            what = "the completion queue was full, and one more entry came";
+            break;
+        default:
+            return false;
+    }
+    std::snprintf(text, bytes, "%s%s", head, what);
+    return true;
+}
+
 }  // namespace
 
 void write_cause(const Cause& c, char* text, size_t bytes) {
@@ -42,6 +108,7 @@ void write_cause(const Cause& c, char* text, size_t bytes) {
     if (c.segment != 0) std::snprintf(where, sizeof where, "segment %u (DS[%u]): ", c.segment, c.segment - 1);
     char head[96];
     std::snprintf(head, sizeof head, "%s%s", name_of(c.operation), where);
+    if (c.high == Cause::kNotSent && write_without_numbers(c, head, text, bytes)) return;
     switch (c.kind) {
         case CauseKind::unknown_handle:
             std::snprintf(text, bytes, "%saddress %#llx length %llu: memory handle %#x is not registered", head,
@@ -154,6 +221,12 @@ void write_cause(const Cause& c, char* text, size_t bytes) {
         case CauseKind::device:
             std::snprintf(text, bytes, "the NIC failed");
             return;
+        case CauseKind::not_open:
+            std::snprintf(text, bytes,
+                          "%saddress %#llx length %llu: memory handle %#x is not registered, has another protection "
+                          "tag than the VI, or was registered without %s",
+                          head, address, length, c.handle, right_of(c.operation));
+            return;
         case CauseKind::none:
         case CauseKind::count_:
             break;
@@ -225,6 +298,8 @@ const char* cure_of(const Cause& c) {
             return "make the completion queue as large as all descriptors that may complete, or VipResizeCQ";
         case CauseKind::device:
             return "close the NIC and open it again";
+        case CauseKind::not_open:
+            return "VipxLastError of the other end names the reason";
         case CauseKind::none:
         case CauseKind::count_:
             break;

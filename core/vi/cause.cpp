@@ -62,6 +62,8 @@ CauseOperation operation_of_send(const VIP_DESCRIPTOR* d) {
     }
 }
 
+// A range is outside of a region only where the region is open: a finding of that kind (providers/packet/finding.cpp)
+// does not let a peer search for the ends of other regions.
 Cause explain_range(const RegionView& regions, uint32_t handle, uint64_t address, uint64_t length, uint32_t ptag,
                     uint32_t flags) {
     Cause cause;
@@ -71,16 +73,16 @@ Cause explain_range(const RegionView& regions, uint32_t handle, uint64_t address
     Region region;
     if (!regions.snapshot(handle, &region)) {
         cause.kind = CauseKind::unknown_handle;
-    } else if (length > region.length || address - region.base > region.length - length) {
-        cause.kind = CauseKind::outside_region;
-        cause.low = region.base;
-        cause.high = region.base + region.length;
     } else if (!ptags_agree(region.ptag, ptag)) {
         cause.kind = CauseKind::other_ptag;
         cause.low = region.ptag;
         cause.high = ptag;
     } else if ((region.flags & flags) != flags) {
         cause.kind = CauseKind::memory_not_enabled;
+    } else if (length > region.length || address - region.base > region.length - length) {
+        cause.kind = CauseKind::outside_region;
+        cause.low = region.base;
+        cause.high = region.base + region.length;
     } else {
         return {};
     }

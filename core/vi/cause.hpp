@@ -47,6 +47,7 @@ enum class CauseKind : uint8_t {
     not_registered,  // the descriptor
     cq_full,         // high: entries
     device,          // the NIC failed
+    not_open,        // of the peer's memory: unknown_handle, other_ptag or memory_not_enabled, which it does not say
     count_
 };
 
@@ -62,6 +63,9 @@ struct Cause {
     uint64_t length = 0;
     uint64_t low = 0;
     uint64_t high = 0;
+
+    // In place of a number that the other end does not send. `high` stands for low and high.
+    static constexpr uint64_t kNotSent = UINT64_MAX;
 
     explicit operator bool() const { return kind != CauseKind::none; }
 };

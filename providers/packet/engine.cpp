@@ -12,6 +12,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/cancellation.hpp"
+#include "providers/packet/host_parts.hpp"
 #include "providers/packet/nic.hpp"
 #include "providers/packet/plain_descriptor.hpp"
 
@@ -33,6 +34,16 @@ constexpr int64_t kWorthSleeping = 20'000;
 constexpr int kBurstsPerPoll = 4;
 // Polls in a row before a connection ends: a port holds no more frames, though each takes few of them.
 constexpr int kMostLooks = 256;
+
+// The cause for which this end stops: of the broken connection, else of a failed descriptor. R and S held.
+Cause own_cause(const ViCore& vi) {
+    if (!vi.is_marked_broken() || vi.reason.told_by_peer) return {};
+    if (vi.reason.cause) return vi.reason.cause;
+    for (const ViCore::Known& known : vi.causes)
+        if (!known.told_by_peer && known.cause) return known.cause;
+    return {};
+}
+
 }  // namespace
 
 void Engine::wake_helper() {
@@ -157,8 +168,15 @@ void Engine::join(Endpoint* ep) {
 }
 
 void Engine::settle_old(Endpoint& ep) {
-    ep.doorbells.store(0);
-    if (ep.link != 0) node_->disconnect(ep.link, now());
+    ep.doorbells.exchange(0, std::memory_order_acq_rel);
+    end_link(ep, now());
+}
+
+// stop() has been called, or the connection never began.
+void Engine::end_link(Endpoint& ep, int64_t now) {
+    note_stopped(ep);
+    ep.found_at_stop = {};
+    if (ep.link != 0) node_->disconnect(ep.link, now);
     ep.link = 0;
 }
 
@@ -177,10 +195,7 @@ void Engine::serve_doorbells(int64_t now) {
 // No VI lock held by this thread but those noted as held.
 void Engine::serve_doorbells_of(Endpoint& ep, int64_t now) {
     const uint32_t doorbells = ep.doorbells.exchange(0, std::memory_order_acq_rel);
-    if ((doorbells & kDoorbellStop) != 0 && ep.link != 0) {
-        node_->disconnect(ep.link, now);
-        ep.link = 0;
-    }
+    if ((doorbells & kDoorbellStop) != 0) end_link(ep, now);
     if ((doorbells & kDoorbellStart) != 0 && ep.link != 0) node_->start(ep.link, now);
     if ((doorbells & (kDoorbellSend | kDoorbellStart)) == 0) return;
     Endpoint* const held = std::exchange(send_held_, &ep);
@@ -244,9 +259,9 @@ void Engine::stop(Endpoint& ep) {
     ep.bound.store(false, std::memory_order_release);
     ep.kept = ep.discards = false;
     ep.doorbells.fetch_and(~(kDoorbellStart | kDoorbellSend), std::memory_order_acq_rel);
+    ep.found_at_stop = own_cause(*ep.vi);
     if (!mutex.try_lock()) return ring_doorbell(ep, kDoorbellStop);
-    if (ep.link != 0) node_->disconnect(ep.link, now());
-    ep.link = 0;
+    end_link(ep, now());
     port_->transmit();
     mutex.unlock();
 }

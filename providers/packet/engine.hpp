@@ -53,6 +53,10 @@ struct Endpoint {
     SegmentCursor result;  // of the read that is being answered
     uint32_t result_tag = 0;
     bool result_valid = false;
+
+    // Why the connection ended: as this end has found, and as the peer's disconnect says. E.
+    Cause found, peers_cause;
+    Cause found_at_stop;  // as found, by stop(): written under R and S before kDoorbellStop, read after it
 };
 
 }  // namespace viaduct
@@ -146,6 +150,8 @@ public:
     void on_proof_demanded(wire::Cookie listener) override;
     void on_connected(wire::Cookie, const ViTraits& remote) override;
     void on_failed(wire::Cookie, Status) override;
+    wire::Finding finding(wire::Cookie) override;
+    void on_finding(wire::Cookie, const wire::Finding&) override;
     void on_ended(wire::Cookie, wire::Ended) override;
     void on_retransmitted(wire::Cookie) override;
     void on_dropped(wire::Cookie) override;
@@ -163,6 +169,7 @@ private:
     void settle_and_unlock();
     void serve_doorbells(int64_t now);
     void serve_doorbells_of(Endpoint&, int64_t now);
+    void end_link(Endpoint&, int64_t now);
     void post_work(Endpoint&, int64_t now);
     bool post_one(Endpoint&, VIP_DESCRIPTOR*, int64_t now);
     bool post_plain(Endpoint&, const VIP_DESCRIPTOR*, int64_t now);

@@ -23,6 +23,11 @@ bool seek_source(Endpoint& ep, uint32_t tag, uint32_t offset) {
     return true;
 }
 
+// The peer's finding is the cause of the descriptor that fails next. S held.
+void note_peers_cause(Endpoint& ep, const WorkQueue& q) {
+    if (ep.peers_cause) ep.vi->cause_of(q) = {ep.peers_cause, true};
+}
+
 }  // namespace
 
 // ---- our own work
@@ -103,10 +108,12 @@ void Engine::on_finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
         case wire::Outcome::receive_refused:
             // spec/reliability 6.2: Reliable Delivery reports that the connection is broken, Reliable Reception why.
             if (!reception(ep)) return;
+            note_peers_cause(ep, q);
             error = VIP_STATUS_REMOTE_DESC_ERROR;
             break;
         case wire::Outcome::not_permitted:
             if (!reception(ep) && !fetches) return;
+            note_peers_cause(ep, q);
             error = VIP_STATUS_RDMA_PROT_ERROR;
             break;
         case wire::Outcome::gave_up:
@@ -116,6 +123,7 @@ void Engine::on_finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
     }
     complete_head(q, operation | error, 0);
     ep.refusal = unreported_break();
+    if (outcome == wire::Outcome::bad_source) note_found(ep, ep.vi->cause_of(q).cause);
 }
 
 // ---- the peer's messages
@@ -124,7 +132,10 @@ HostResult Engine::begin_message(Cookie cookie, uint32_t total) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
     ep.discards = false;
-    if (!ep.active) return HostResult::bad_receive;
+    if (!ep.active) {
+        note_stopped(ep);
+        return HostResult::bad_receive;
+    }
     if (!take_receive(ep)) return no_receive(ep, total);
     WorkQueue& q = ep.vi->recv;
     VIP_DESCRIPTOR* d = q.oldest_incomplete();
@@ -142,6 +153,7 @@ HostResult Engine::begin_message(Cookie cookie, uint32_t total) {
         complete_head(q, VIP_STATUS_OP_RECEIVE | error, 0);
         ep.refusal = reported_break(VIP_ERROR_CONN_LOST, 0);
         ep.refusal.report = false;
+        note_found(ep, ep.vi->cause_of(q).cause);
         return HostResult::bad_receive;
     }
     if (!ep.vi->strict_receives) remember_region(*ep.vi, q, d, total);  // short messages are checked by it, too

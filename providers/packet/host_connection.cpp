@@ -7,6 +7,7 @@
 
 #include "core/log/log.hpp"
 #include "core/trace/probe.hpp"
+#include "providers/packet/finding.hpp"
 #include "providers/packet/nic.hpp"
 
 namespace viaduct::packet {
@@ -47,6 +48,7 @@ void Engine::on_connected(Cookie cookie, const ViTraits& remote) {
     ep.op->result.remote_traits = remote;
     ep.op->decided = true;
     ep.receives.store(0, std::memory_order_relaxed);
+    ep.found = ep.peers_cause = {};
     ep.bound.store(true, std::memory_order_release);
     port_->attend();
     changed.notify_all();
@@ -75,6 +77,12 @@ void Engine::log_end(const Endpoint& ep, wire::Ended why) {
                 link.work_open, link.in_flight, static_cast<double>(link.round_trip) / 1e6);
 }
 
+wire::Finding Engine::finding(Cookie cookie) { return finding_of(endpoint_of(cookie).found); }
+
+void Engine::on_finding(Cookie cookie, const wire::Finding& of_peer) {
+    endpoint_of(cookie).peers_cause = cause_of(of_peer);
+}
+
 void Engine::on_ended(Cookie cookie, wire::Ended why) {
     Endpoint& ep = endpoint_of(cookie);
     log_end(ep, why);
@@ -101,6 +109,11 @@ void Engine::on_ended(Cookie cookie, wire::Ended why) {
         case wire::Ended::protocol:
             reason.cause.kind = CauseKind::protocol;
             break;
+    }
+    const bool peer_ended = why == wire::Ended::by_peer || why == wire::Ended::refused_ours || why == wire::Ended::lost;
+    if (peer_ended && ep.peers_cause) {
+        reason.cause = ep.peers_cause;
+        reason.told_by_peer = true;
     }
     ep.vi->mark_broken(reason);
     broken_.push_back(ep.vi);

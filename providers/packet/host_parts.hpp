@@ -40,6 +40,16 @@ inline bool take_receive(Endpoint& ep) {
     return true;
 }
 
+// The disconnect of the connection carries the first cause. An Unreliable connection goes on.
+inline void note_found(Endpoint& ep, const Cause& cause) {
+    if (!unreliable(ep) && !ep.found) ep.found = cause;
+}
+
+// stop() has ended the connection here, and this thread sees its doorbell or its `active`.
+inline void note_stopped(Endpoint& ep) {
+    if (!ep.found) ep.found = ep.found_at_stop;
+}
+
 // spec/reliability 6.2 "no receive descriptor posted", seen from the receiver.
 inline HostResult no_receive(Endpoint& ep, uint32_t total) {
     if (unreliable(ep)) {
@@ -50,6 +60,7 @@ inline HostResult no_receive(Endpoint& ep, uint32_t total) {
         ep.refusal.cause.kind = CauseKind::no_receive;
         ep.refusal.cause.length = total;
         ep.refusal.cause.high = ep.vi->recv.posted;
+        note_found(ep, ep.refusal.cause);
     }
     return HostResult::no_receive;
 }

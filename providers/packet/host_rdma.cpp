@@ -40,6 +40,7 @@ Cause explain(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t le
 // spec/reliability 6.2 "RDMA write refused at target". With immediate data the receive that it has taken gets
 // the error (spec/reliability 7). R held.
 HostResult refuse_write(Endpoint& ep, const uint32_t* immediate, const Cause& cause) {
+    note_found(ep, cause);
     if (immediate != nullptr) {
         WorkQueue& q = ep.vi->recv;
         ep.refusal = unreported_break();
@@ -64,7 +65,10 @@ HostResult Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address,
                                const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
-    if (!ep.active) return HostResult::not_permitted;
+    if (!ep.active) {
+        note_stopped(ep);
+        return HostResult::not_permitted;
+    }
     if (immediate != nullptr && !take_receive(ep)) return no_receive(ep, total);
     return permitted(ep, handle, address, total, kRegionRdmaWrite)
                ? HostResult::ok
@@ -76,7 +80,10 @@ HostResult Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address,
                                uint32_t n, const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
-    if (!ep.active) return HostResult::not_permitted;
+    if (!ep.active) {
+        note_stopped(ep);
+        return HostResult::not_permitted;
+    }
     // It may have ended meanwhile.
     if (!permitted(ep, handle, address, n, kRegionRdmaWrite)) {
         return refuse_write(ep, immediate,
@@ -116,6 +123,7 @@ HostResult Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, 
     if (ep.active && permitted(ep, handle, address, total, kRegionRdmaRead)) return HostResult::ok;
     ep.refusal = reported_break(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
     if (ep.active) ep.refusal.cause = explain(ep, handle, address, total, kRegionRdmaRead, CauseOperation::rdma_read);
+    ep.active ? note_found(ep, ep.refusal.cause) : note_stopped(ep);
     return HostResult::not_permitted;
 }
 
@@ -135,6 +143,7 @@ HostResult Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
         const uint32_t lacks =
             permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ? kRegionRdmaRead : kRegionRdmaWrite;
         if (ep.active) ep.refusal.cause = explain(ep, w.handle, w.address, w.width, lacks, CauseOperation::atomic);
+        ep.active ? note_found(ep, ep.refusal.cause) : note_stopped(ep);
         return HostResult::not_permitted;
     }
     const auto apply = [&](auto reference, auto operand, auto compare) {

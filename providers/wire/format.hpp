@@ -122,7 +122,7 @@ struct Selective {
 };
 inline constexpr uint32_t kSelectiveBytes = kWindow / 8;
 
-// disconnect; 8 bytes.
+// disconnect; 8 bytes, and behind them a Finding or nothing (finding.hpp).
 enum class Reason : uint16_t {
     disconnected = 0,   // VipDisconnect, or the process left in good order
     no_receive = 1,     // message `message` found no receive posted

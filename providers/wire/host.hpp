@@ -12,6 +12,7 @@
 
 #include "core/clock/limits.hpp"
 #include "providers/wire/auth.hpp"
+#include "providers/wire/finding.hpp"
 #include "providers/wire/format.hpp"
 #include "viaduct/types.hpp"
 
@@ -186,6 +187,10 @@ public:
     virtual void on_connected(Cookie, const ViTraits& remote) = 0;
     // It has failed; the link is closed. timeout, rejected, no_match, mismatch_*.
     virtual void on_failed(Cookie, Status) = 0;
+    // This end breaks or ends the connection: the finding that the disconnect carries to the peer.
+    virtual Finding finding(Cookie) { return {}; }
+    // The finding in the peer's disconnect. Called before the results and the end that the disconnect leads to.
+    virtual void on_finding(Cookie, const Finding&) {}
     // The connection is over; only Node::disconnect is of use now.
     virtual void on_ended(Cookie, Ended) = 0;
 

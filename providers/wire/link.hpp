@@ -181,6 +181,7 @@ private:
     bool parted_ = false;  // the peer has disconnected before start(): what is held comes first
     Reason reason_ = Reason::disconnected;
     uint32_t reason_message_ = 0;
+    Finding finding_;  // goes with the reason
 
     // With a key.
     Key key_out_, key_in_;

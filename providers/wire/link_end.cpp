@@ -46,6 +46,7 @@ void Link::close(Reason reason, uint32_t message, Time now) {
     ++node_.closes_open_;
     reason_ = reason;
     reason_message_ = message;
+    finding_ = cookie_ != nullptr ? node_.host_.finding(cookie_) : Finding{};
     deadline_ = now + node_.tuning_.close_linger;
     interval_ = node_.tuning_.first_try;
     send_disconnect(now);
@@ -58,10 +59,12 @@ void Link::announce_close(Time now) {
 void Link::send_disconnect(Time now) {
     next_try_ = now + interval_;
     interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
-    std::byte* frame = begin_frame(kHeaderBytes + kEndingBytes);
+    const uint32_t bytes = kEndingBytes + (finding_ ? kFindingBytes : 0);
+    std::byte* frame = begin_frame(kHeaderBytes + bytes);
     if (frame == nullptr) return;
     write_ending(frame + kHeaderBytes, {reason_, reason_message_});
-    end_frame(frame, header(Kind::disconnect, kEndingBytes), now);
+    if (finding_) write_finding(frame + kHeaderBytes + kEndingBytes, finding_);
+    end_frame(frame, header(Kind::disconnect, bytes), now);
 }
 
 void Link::on_disconnect(const Frame& f, Time now) {
@@ -73,6 +76,7 @@ void Link::on_disconnect(const Frame& f, Time now) {
     out_.on_acknowledge(f.header, nullptr, now);
     if (!is_connected()) return;
     const Ending e = read_ending(f);
+    if (const Finding finding = read_finding(f)) node_.host_.on_finding(cookie_, finding);
     Ended why = Ended::lost;
     switch (e.reason) {
         case Reason::no_receive:

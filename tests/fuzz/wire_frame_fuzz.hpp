@@ -128,6 +128,16 @@ public:
         check(!is_connected && attempted);
         attempted = false;
     }
+    wire::Finding finding(wire::Cookie) override {
+        return {wire::FindingCode::outside_region, wire::FindingOperation::write, true, 1, 2, 3};
+    }
+    void on_finding(wire::Cookie, const wire::Finding& f) override {
+        connected_only();
+        check(f.code != wire::FindingCode::none && f.code < wire::FindingCode::count_);
+        check(f.operation < wire::FindingOperation::count_ && f.length <= UINT32_MAX);
+        check(f.of_target || (f.handle == 0 && f.address == 0));
+        check(f.of_target || (f.code != wire::FindingCode::not_open && f.code != wire::FindingCode::vi_not_enabled));
+    }
     void on_ended(wire::Cookie, wire::Ended) override {
         connected_only();
         is_connected = attempted = false;
@@ -302,13 +312,16 @@ inline void run_wire(const uint8_t* data, size_t size) {
                 const Kind kind = kKinds[script.byte() % std::size(kKinds)];
                 const uint8_t how = script.byte();
                 const uint32_t fields = field_bytes(kind);
-                const uint32_t payload = is_sequenced(kind) ? script.word() % 1400 : 0;
+                const bool has_finding = kind == Kind::disconnect && (how & 1) != 0;
+                const uint32_t payload = is_sequenced(kind) ? script.word() % 1400 : has_finding ? kFindingBytes : 0;
                 // Plausible fields first; then as many bytes of them as the script gives are its own.
                 std::memset(frame.data(), 0, kHeaderBytes + fields + payload);
                 std::byte* const at = frame.data() + kHeaderBytes;
                 if (fields == kConnectBytes) connect_fields(how & 1 ? sink.nonce : script.byte());
                 if (fields == kAnswerBytes && kind <= Kind::withdraw) write_answer(at, {sink.nonce, 0, 1460});
                 if (kind == Kind::prove) write_prove(at, {sink.nonce, 1460, script.byte()});
+                if (has_finding)
+                    for (uint32_t i = 0; i < 4; ++i) store8(at + kEndingBytes + i, script.byte());
                 if (kind == Kind::send || kind == Kind::write)
                     write_message(at, {script.byte(), 0, payload, 0});
                 if (kind == Kind::write) write_target(at + kMessageBytes, {script.byte(), 1});

@@ -304,6 +304,18 @@ MUTANTS = [
         ("unit WireForeignFrames.AResetOutOfSequenceIsAskedBack",),
     ),
     Mutant(
+        "finding-of-any-code", (), "a finding with an unknown code reaches the host",
+        WIRE + "finding.cpp",
+        "code >= static_cast<uint16_t>(FindingCode::count_) ||", "false ||",
+        ("unit WireFinding.AFindingThatNoPeerSendsIsDropped",),
+    ),
+    Mutant(
+        "finding-discloses", (), "numbers of this end leave it in a finding",
+        WIRE + "finding.cpp",
+        "    const Finding f = bounded(finding);\n", "    const Finding f = finding;\n",
+        ("unit WireFinding.NumbersOfThisEndAreNotSent",),
+    ),
+    Mutant(
         "proof-undemanded", (), "requests without a proof reach the program though accepts come to nothing",
         WIRE + "node_connect.cpp",
         "!request.proved && proof_demand_.is_demanded(now)", "false",
@@ -320,5 +332,17 @@ MUTANTS = [
         WIRE + "request_cookies.cpp",
         "current_ && now < renew_at_ + life_ &&", "current_ &&",
         ("unit WireRequestCookies.ACookieIsGoodWhileItsSecretOrTheNextOneCounts",),
+    ),
+    Mutant(
+        "finding-of-closed-memory", (), "a finding says why memory is not open to the peer",
+        "providers/packet/finding.cpp",
+        "return closed && is_of_target(cause) ? CauseKind::not_open : cause.kind;", "return cause.kind;",
+        ("unit PacketFinding.WhyMemoryIsNotOpenToThePeerIsNotSent",),
+    ),
+    Mutant(
+        "finding-of-a-closed-range", (), "a finding says that a range is outside of memory that is not open to the peer",
+        "core/vi/cause.cpp",
+        "} else if (!ptags_agree(region.ptag, ptag)) {", "} else if (address - region.base < region.length && !ptags_agree(region.ptag, ptag)) {",
+        ("unit PacketFinding.EndsOfARegionThatIsNotOpenAreNotFoundByTrying",),
     ),
 ]

@@ -24,7 +24,8 @@ from hosts import Failure, Skipped, UdpNamespaces, as_user, end, outcome  # noqa
 # What both name alike, of all kinds.
 FIELDS = ["version", "kind", "flags", "destination", "source", "sequence", "acknowledge", "credit", "pass", "length", "check", "nonce",
           "version_seen", "quote", "first_sequence", "max_frame", "arrived", "level", "rdma", "attended", "window", "max_transfer", "qos", "local.host", "local.discriminator",
-          "remote.host", "remote.discriminator", "link_pass", "cookie", "status", "reason", "selective", "message", "offset", "total", "immediate",
+          "remote.host", "remote.discriminator", "link_pass", "cookie", "status", "reason", "finding", "finding.operation", "finding.of_target",
+          "finding.handle", "finding.address", "finding.length", "selective", "message", "offset", "total", "immediate",
           "address", "handle", "operand", "compare", "atomic", "width", "value"]
 
 

@@ -188,7 +188,7 @@ public:
         return true;
     }
     void on_finished(Cookie, uint32_t tag, Outcome) override { finished_tags.push_back(tag); }
-    HostResult begin_message(Cookie, uint32_t) override { return HostResult::ok; }
+    HostResult begin_message(Cookie, uint32_t) override { return answer_to_messages; }
     void place_message(Cookie, uint32_t, const std::byte*, uint32_t) override {}
     void end_message(Cookie, uint32_t, const uint32_t*) override { ++messages; }
     void abandon_message(Cookie) override {}
@@ -219,6 +219,8 @@ public:
     void on_proof_demanded(Cookie) override { ++proofs_demanded; }
     void on_connected(Cookie, const ViTraits&) override { is_connected = true; }
     void on_failed(Cookie, Status why) override { failure = why; }
+    Finding finding(Cookie) override { return found; }
+    void on_finding(Cookie, const Finding& f) override { found_by_peer = f; }
     void on_ended(Cookie, Ended why) override {
         is_connected = false;
         how_ended = why;
@@ -249,6 +251,8 @@ public:
     bool is_connected = false;
     std::optional<Status> failure;
     std::optional<Ended> how_ended;
+    Finding found, found_by_peer;  // `found`: by the host
+    HostResult answer_to_messages = HostResult::ok;
 
 private:
     // What the node says of itself in that frame.

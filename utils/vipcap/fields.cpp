@@ -55,7 +55,14 @@ constexpr Place kConnect[] = {
 constexpr Place kAnswer[] = {{"nonce", 0, 8, Form::hexadecimal}, {"status", 8, 2}, {"arrived", 10, 2}};
 constexpr Place kProve[] = {
     {"nonce", 0, 8, Form::hexadecimal}, {"arrived", 10, 2}, {"cookie", 16, 8, Form::hexadecimal}};
-constexpr Place kEnding[] = {{"reason", 0, 2}, {"message", 4, 4}};
+constexpr Place kEnding[] = {{"reason", 0, 2},
+                             {"message", 4, 4},
+                             {"finding", 8, 2},
+                             {"finding.operation", 10, 1},
+                             {"finding.of_target", 11, 1, Form::lowest_bit},
+                             {"finding.handle", 12, 4, Form::hexadecimal},
+                             {"finding.address", 16, 8, Form::hexadecimal},
+                             {"finding.length", 24, 8}};
 constexpr Place kSelective[] = {{"selective", 0, 32, Form::bytes}};
 constexpr Place kMessage[] = {
     {"message", 0, 4}, {"offset", 4, 4}, {"total", 8, 4}, {"immediate", 12, 4, Form::hexadecimal}};

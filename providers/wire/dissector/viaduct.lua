@@ -17,6 +17,18 @@ local reasons = {
     [0] = "disconnected", [1] = "no receive", [2] = "bad receive", [3] = "not permitted", [4] = "protocol",
     [5] = "gave up", [6] = "broken",
 }
+local findings = {
+    [1] = "no receive", [2] = "receive too small", [3] = "unknown handle", [4] = "outside of its region",
+    [5] = "another protection tag", [6] = "memory not open to the peer", [7] = "VI not enabled", [8] = "Control",
+    [9] = "SegCount", [10] = "no address segment", [11] = "no RDMA read", [12] = "read with immediate data",
+    [13] = "descriptor past its region", [14] = "CS.Length", [15] = "more than MaxTransferSize", [16] = "no atomics",
+    [17] = "segments of an atomic", [18] = "width of an atomic", [19] = "alignment of an atomic",
+    [20] = "changed or unmapped", [21] = "queue full", [22] = "misaligned descriptor",
+    [23] = "descriptor not registered", [24] = "completion queue full", [25] = "NIC failed",
+}
+local finding_operations = {
+    [0] = "none", [1] = "send", [2] = "receive", [3] = "RDMA write", [4] = "RDMA read", [5] = "atomic",
+}
 local atomics = { [1] = "fetch-add", [2] = "compare-swap" }
 
 local f = {
@@ -56,6 +68,12 @@ local f = {
     remote_discriminator = ProtoField.bytes("viaduct.remote.discriminator", "Remote discriminator"),
     status = ProtoField.uint16("viaduct.status", "Status"),
     reason = ProtoField.uint16("viaduct.reason", "Reason", base.DEC, reasons),
+    finding = ProtoField.uint16("viaduct.finding", "Finding", base.DEC, findings),
+    finding_operation = ProtoField.uint8("viaduct.finding.operation", "In an operation", base.DEC, finding_operations),
+    finding_of_target = ProtoField.uint8("viaduct.finding.of_target", "Of the target", base.DEC, nil, 0x01),
+    finding_handle = ProtoField.uint32("viaduct.finding.handle", "Handle of the target", base.HEX),
+    finding_address = ProtoField.uint64("viaduct.finding.address", "Address of the target", base.HEX),
+    finding_length = ProtoField.uint64("viaduct.finding.length", "Length that was asked for"),
     selective = ProtoField.bytes("viaduct.selective", "Selective acknowledgement"),
     message = ProtoField.uint32("viaduct.message", "Message"),
     offset = ProtoField.uint32("viaduct.offset", "Offset"),
@@ -120,7 +138,11 @@ local fields = {
     [1] = connect, [2] = connect, [3] = connect,
     [4] = answer, [5] = answer, [6] = answer, [7] = answer, [8] = answer,
     [9] = { answer[1], answer[3], { f.cookie, 16, 8 } },
-    [16] = { { f.reason, 0, 2 }, { f.message, 4, 4 } },
+    [16] = {
+        { f.reason, 0, 2 }, { f.message, 4, 4 }, { f.finding, 8, 2 }, { f.finding_operation, 10, 1 },
+        { f.finding_of_target, 11, 1 }, { f.finding_handle, 12, 4 }, { f.finding_address, 16, 8 },
+        { f.finding_length, 24, 8 },
+    },
     [17] = {}, [18] = {},
     [19] = selective, [20] = selective,
     [32] = message,
