@@ -17,6 +17,9 @@ namespace viaduct::packet {
 
 namespace {
 
+// Between two additions of a filter: forged requests wake the thread that waits no more often.
+constexpr int64_t kExpectAgain = 10'000'000;
+
 // VIPL waits a little beyond its deadline, so that the wire's own answer arrives in time.
 wire::Time wire_deadline(Deadline deadline) { return deadline == kNever ? wire::kNoTime : deadline; }
 
@@ -90,6 +93,7 @@ Status begin_listening(ConnectOp& op) {
 // for others.
 bool expect_again(ConnectOp& op) {
     op.used_up = false;
+    op.expect_after = now_ns() + kExpectAgain;
     FramePort& port = op.engine->port();
     port.cancel_expected(op.expected, false);
     try {
@@ -100,6 +104,19 @@ bool expect_again(ConnectOp& op) {
     if (op.expected == 0) explain_unexpected(*op.engine);
     op.engine->finish_frames();
     return op.expected != 0;
+}
+
+// E held, and let go meanwhile: until the attempt is decided, the filter may be added again, or `left` is over (below
+// 0: never).
+void wait_for_change(ConnectOp& op, std::unique_lock<BiasedLock>& lock, int64_t left) {
+    if (op.used_up) {
+        const int64_t pause = std::max<int64_t>(op.expect_after - now_ns(), 0);
+        left = left < 0 ? pause : std::min(left, pause);
+    }
+    if (left < 0)
+        op.engine->changed.wait(lock);
+    else
+        op.engine->changed.wait_for(lock, std::chrono::nanoseconds(left));
 }
 
 // E held, and let go meanwhile: what has come behind the request may take it back.
@@ -192,14 +209,10 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
             explain_unexpected(*op->engine);
             return Status::out_of_resources;
         }
-        if (op->ep == nullptr && op->used_up && !expect_again(*op)) return Status::out_of_resources;
+        if (op->used_up && now_ns() >= op->expect_after && !expect_again(*op)) return Status::out_of_resources;
         const int64_t left = remaining_ns(deadline);
         if (left == 0) return Status::not_done;
-        if (left < 0) {
-            op->engine->changed.wait(lock);
-        } else {
-            op->engine->changed.wait_for(lock, std::chrono::nanoseconds(left));
-        }
+        wait_for_change(*op, lock, left);
     }
     *result = op->result;
     return op->result.status;
