@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,11 +98,15 @@ public:
     // Tells all clients that this agent is about to end.
     void announce_leaving();
 
+    // Takes over a provider's answer to an inquiry for its NICs. A NIC that has vanished cannot be opened; it
+    // stays for the processes that have it open. The caller calls note_links() afterwards.
+    NicChanges note_nics(size_t provider, NicAnswer nics);
+
     // Takes the host's network interfaces as they are. A NIC with the address of an interface depends on it: when no
-    // interface with that address is up, the agent sends kNicDown to every process that has the NIC open. The first
-    // call sets the beginning.
+    // interface with that address is up, the agent sends kNicDown to every process that has the NIC open. For each NIC
+    // the first call sets the beginning.
     void note_links(const Devices&);
-    // Some NIC depends on an interface, by the first call of note_links.
+    // Some NIC depends on an interface, by its first call of note_links.
     bool depends_on_links() const;
 
     const ConnectionTable& table() const { return table_; }
@@ -116,6 +121,12 @@ private:
         uid_t user = 0;  // the requester, whose quota it counts in
         Fd segment;
         uint64_t bytes = 0;
+    };
+
+    // The interface that a NIC depends on.
+    struct NicLink {
+        std::string address;  // empty: the NIC depends on no interface
+        bool up = false;
     };
 
     // An end that gets its kJoined once the kJoined of the other end has left this process.
@@ -152,7 +163,9 @@ private:
     // As a program with that default provider names NICs; empty: the agent's own.
     NicNaming naming(std::string_view default_provider = {}) const;
     std::string why_no_nic(const NicNaming&, std::string_view name) const;
-    NicEntry entry_of(const NicNaming&, size_t nic) const;
+    NicEntry entry_of(const NicNaming&, size_t position) const;
+    std::optional<size_t> nic_to_open(const OpenNic&, std::string* why) const;
+    std::optional<size_t> nic_to_reattach(const Context* old, const OpenNic&, std::string* why) const;
 
     void conn_wait(Session& s, const Mail& mail, int64_t now);
     void conn_request(Session& s, const Mail& mail, int64_t now);
@@ -203,8 +216,7 @@ private:
     std::map<uint64_t, Session> sessions_;
     std::map<uint64_t, Shared> shared_;        // by connection id
     std::vector<Telling> telling_;
-    std::vector<std::string> link_addresses_;  // by NIC; empty: it depends on no interface
-    bool links_known_ = false;
+    std::map<size_t, NicLink> nic_links_;      // by NIC, its id
     Devices devices_;
     int64_t devices_seen_ = 0;
     uint64_t next_session_ = 1;

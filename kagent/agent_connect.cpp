@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "core/clock/clock.hpp"
@@ -51,17 +50,14 @@ std::string reason_of(Status why) {
 }  // namespace
 
 bool Agent::address_fits(const Context& c, const EndAddress& a) const {
-    const uint32_t limit = std::min(providers_.nics()[c.nic].max_discriminator, kMaxDiscriminator);
+    const uint32_t limit = std::min(providers_.nic(c.nic).max_discriminator, kMaxDiscriminator);
     return a.discriminator_len <= limit;
 }
 
 End Agent::end_of(const Session& s, const Context& c, uint32_t ticket) const {
     // Ends meet when their NICs belong to one provider, and to one user unless the configuration allows connections
     // between users.
-    const NicInfo& nic = providers_.nics()[c.nic];
-    uint64_t provider = 0;
-    while (std::strncmp(providers_.nics()[provider].provider, nic.provider, sizeof nic.provider) != 0)
-        ++provider;
+    const uint64_t provider = providers_.provider_of(c.nic);
     End e;
     e.party = {s.id, ticket, c.id};
     const uint64_t user = s.credentials.known ? uint64_t{s.credentials.uid} + 1 : kUnknownUser | s.id;
@@ -105,7 +101,7 @@ void Agent::conn_wait(Session& s, const Mail& mail, int64_t now) {
     if (!may_wait(s, ticket)) return;
     End e = end_of(s, *c, ticket);
     e.local = body.local;
-    e.local.host = providers_.nics()[c->nic].address;
+    e.local.host = providers_.nic(c->nic).address;
     e.since = now;
     table_.wait(e);
 }
@@ -121,7 +117,7 @@ void Agent::conn_request(Session& s, const Mail& mail, int64_t now) {
     if (!may_wait(s, ticket)) return;
     End e = end_of(s, *c, ticket);
     e.local = body.local;
-    e.local.host = providers_.nics()[c->nic].address;
+    e.local.host = providers_.nic(c->nic).address;
     e.since = now;
     e.traits = body.traits;
     std::copy(std::begin(body.endpoint_words), std::end(body.endpoint_words), e.words.begin());

@@ -29,21 +29,19 @@ const Devices& Agent::devices(int64_t now) {
     return devices_;
 }
 
-// The NICs that a host name stands for, seen from a context: those it can reach, its own first, since a
+// The NICs that a host name stands for, by their ids, seen from a context: those it can reach, its own first, since a
 // program that has several NICs opens the same one everywhere and always asks for index 0 (spec/compat A13).
 std::vector<size_t> Agent::nics_behind(const Session& s, const Context& c, std::string_view name,
                                        int64_t now) {
     const auto& nics = providers_.nics();
-    const auto reachable = [&](size_t i) {
-        return std::strncmp(nics[i].provider, nics[c.nic].provider, sizeof nics[i].provider) == 0;
-    };
+    const auto reachable = [&](size_t id) { return providers_.provider_of(id) == providers_.provider_of(c.nic); };
     for (size_t i = 0; i < nics.size(); ++i) {
-        if (same_text(name, nics[i].name))
-            return reachable(i) ? std::vector<size_t>{i} : std::vector<size_t>{};
+        const size_t id = providers_.id_at(i);
+        if (same_text(name, nics[i].name)) return reachable(id) ? std::vector<size_t>{id} : std::vector<size_t>{};
     }
     std::vector<size_t> found;
-    const auto add = [&](size_t i) {
-        if (reachable(i) && std::find(found.begin(), found.end(), i) == found.end()) found.push_back(i);
+    const auto add = [&](size_t id) {
+        if (reachable(id) && std::find(found.begin(), found.end(), id) == found.end()) found.push_back(id);
     };
     bool known = names_this_host(name, own_hostname(), devices(now).addresses);
     if (known) add(c.nic);
@@ -56,7 +54,7 @@ std::vector<size_t> Agent::nics_behind(const Session& s, const Context& c, std::
         for (const uint64_t context : registry_.of_session(id)) add(registry_.find(context)->nic);
     }
     if (known && found.empty()) add(c.nic);
-    for (size_t i = 0; known && i < nics.size(); ++i) add(i);
+    for (size_t i = 0; known && i < nics.size(); ++i) add(providers_.id_at(i));
     return found;
 }
 
@@ -75,7 +73,7 @@ void Agent::name_lookup(Session& s, const Mail& mail, int64_t now) {
         return;
     }
     NameEntry e;
-    e.address = providers_.nics()[found[body.index]].address;
+    e.address = providers_.nic(found[body.index]).address;
     std::memcpy(e.name, name.data(), std::min(name.size(), sizeof(e.name) - 1));
     answer(s, mail.header.ticket, Type::kNameEntry, e);
 }
@@ -86,8 +84,9 @@ void Agent::address_lookup(Session& s, const Mail& mail) {
         refuse(s, mail.header.ticket, Status::invalid, "malformed look-up, or no such context");
         return;
     }
-    const auto& nics = providers_.nics();
-    if (std::none_of(nics.begin(), nics.end(), [&](const NicInfo& n) { return n.address == body.address; })) {
+    const auto& nics = providers_.all_nics();
+    if (std::none_of(nics.begin(), nics.end(),
+                     [&](const auto& entry) { return entry.second.info.address == body.address; })) {
         refuse(s, mail.header.ticket, Status::unknown_name, "no NIC of this host has this address");
         return;
     }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "core/agent/asked_name.hpp"
 #include "core/provider/provider_name.hpp"
@@ -21,19 +23,26 @@ void fill(char (&field)[N], const std::string& text) {
     std::strncpy(field, text.c_str(), N - 1);
 }
 
-// The first reason that the provider gave for a NIC that goes by that name, else its first one at all.
+// The provider's first reason for a NIC of that name, else, unless only such a reason is wanted, its first reason.
 const RejectedNic* find_rejection(const std::vector<RejectedNic>& all, std::string_view provider,
-                                  std::string_view which) {
+                                  std::string_view which, bool of_that_name_only) {
     const RejectedNic* first = nullptr;
     for (const RejectedNic& r : all) {
         if (r.provider != provider) continue;
         if (!which.empty() && (r.name + r.reason).find(which) != std::string::npos) return &r;
-        if (first == nullptr) first = &r;
+        if (first == nullptr && !of_that_name_only) first = &r;
     }
     return first;
 }
 
 }  // namespace
+
+NicChanges Agent::note_nics(size_t provider, NicAnswer nics) {
+    return providers_.take(provider, std::move(nics), [this](size_t id) {
+        const auto& all = registry_.all();
+        return std::any_of(all.begin(), all.end(), [id](const auto& entry) { return entry.second.nic == id; });
+    });
+}
 
 // Why no NIC goes by that name: the reason of its provider. A name that counts NICs is of the default provider.
 std::string Agent::why_no_nic(const NicNaming& named, std::string_view name) const {
@@ -49,7 +58,12 @@ std::string Agent::why_no_nic(const NicNaming& named, std::string_view name) con
     }
     const size_t colon = name.find(':');
     const std::string_view which = colon != name.npos ? name.substr(colon + 1) : std::string_view();
-    const RejectedNic* why = find_rejection(providers_.rejected(), provider, which);
+    const bool has_vanished = providers_.has_vanished(name);
+    const RejectedNic* why = find_rejection(providers_.rejected(), provider, which, has_vanished);
+    if (has_vanished) {
+        text = "NIC " + std::string(name) + " has vanished: ";
+        return text + (why != nullptr ? why->reason : "provider " + std::string(provider) + " does not offer it");
+    }
     return why != nullptr ? text + ": " + why->reason : text;
 }
 
@@ -58,10 +72,10 @@ NicNaming Agent::naming(std::string_view default_provider) const {
             settings_.strict_names, &providers_.other_names(), &providers_.provider_names()};
 }
 
-NicEntry Agent::entry_of(const NicNaming& named, size_t nic) const {
+NicEntry Agent::entry_of(const NicNaming& named, size_t position) const {
     NicEntry e;
-    e.nic = providers_.nics()[nic];
-    e.is_default = default_nic(named) == nic ? kNicIsDefault : 0;
+    e.nic = providers_.nics()[position];
+    e.is_default = default_nic(named) == position ? kNicIsDefault : 0;
     return e;
 }
 
@@ -104,6 +118,25 @@ void Agent::resolve_name(Session& s, const Mail& mail) {
     answer(s, mail.header.ticket, Type::kNicEntry, entry);
 }
 
+// The id of the NIC that the name stands for; none: why not.
+std::optional<size_t> Agent::nic_to_open(const OpenNic& body, std::string* why) const {
+    const NicNaming named = naming(asked_provider(body.device));
+    if (const auto position = find_nic(named, text_of(body.device))) return providers_.id_at(*position);
+    *why = why_no_nic(named, text_of(body.device));
+    return std::nullopt;
+}
+
+// A context that is reattached keeps its NIC, whatever NIC the name means: the NIC that it has open at this agent, or,
+// if an earlier agent has opened it, the NIC of the same address.
+std::optional<size_t> Agent::nic_to_reattach(const Context* old, const OpenNic& body, std::string* why) const {
+    if (old != nullptr) return old->nic;
+    for (size_t i = 0; i < providers_.nics().size(); ++i) {
+        if (providers_.nics()[i].address == body.address) return providers_.id_at(i);
+    }
+    *why = "no NIC of this host has this address";
+    return std::nullopt;
+}
+
 void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     const uint32_t ticket = mail.header.ticket;
     OpenNic body;
@@ -113,13 +146,16 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
         refuse(s, ticket, Status::invalid, "malformed open request");
         return;
     }
-    const NicNaming named = naming(asked_provider(body.device));
-    const auto nic = find_nic(named, text_of(body.device));
+    const Context* const old = registry_.find(body.context_id);
+    std::string why;
+    const auto nic = body.reattach != 0 ? nic_to_reattach(old, body, &why) : nic_to_open(body, &why);
     if (!nic) {
-        refuse(s, ticket, Status::unknown_name, why_no_nic(named, text_of(body.device)));
+        // A process that reattaches gives the NIC up by unknown_name.
+        const bool may_come = body.reattach != 0 && providers_.may_have_more();
+        refuse(s, ticket, may_come ? Status::out_of_resources : Status::unknown_name, why);
         return;
     }
-    if (const Context* old = registry_.find(body.context_id)) {
+    if (old != nullptr) {
         // The process may have lost its connection while this agent lived on. That it is the same one is
         // shown by the id, which no other process has been told. Different numbers tell two processes apart; equal
         // ones, which may both be 0, prove nothing.
@@ -155,7 +191,7 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
         return;
     }
     Opened opened;
-    opened.nic = providers_.nics()[*nic];
+    opened.nic = providers_.nic(*nic);
     const auto& held = registry_.find(body.context_id)->held;
     std::copy(held.begin(), held.end(), std::begin(opened.lease));
     answer(s, ticket, Type::kOpened, opened);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reports from the kernel that some network interface has changed. What has changed is read anew
-// (Devices::look). Used by Server on the agent's one thread.
+// Reports from the kernel that some network interface or address has come, changed or vanished. Their contents are
+// dropped: Devices::look and NicInquiries read the state. Used by Server on the agent's one thread.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,11 @@ namespace viaduct::kagent {
 
 class LinkWatch {
 public:
-    // Empty when it works from now on, else why not.
+    // Opens the socket. Empty: reports come from this call on; else why not.
     std::string open();
     int fd() const;  // readable when something has changed
-    void drain();    // drops what has been reported
+    // Drops the reports that have come, a bounded number: after a call the descriptor may be readable still.
+    void drain();
 
 private:
     struct Free {

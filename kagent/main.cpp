@@ -15,6 +15,7 @@
 #include "core/agent/own_limits.hpp"
 #include "core/config/config.hpp"
 #include "core/config/paths.hpp"
+#include "core/process/never_destroyed.hpp"
 #include "kagent/server.hpp"
 #include "kagent/service.hpp"
 #include "viaduct/kagent.hpp"
@@ -96,7 +97,9 @@ int serve(const Options& o, uint32_t flaws) {
         }
     }
 
-    const Config config = Config::load();
+    // Threads that ask providers read it, and may outlast this function.
+    static const NeverDestroyed<Config> kept(Config::load());
+    const Config& config = *kept;
     for (const ConfigProblem& problem : config.problems())
         if (problem.section != "mpi") spdlog::warn("configuration: {}", problem.text);
     auto settings = kagent::AgentSettings::from(config);
@@ -108,13 +111,15 @@ int serve(const Options& o, uint32_t flaws) {
     settings.flaws = flaws;
     kagent::Providers providers;
     providers.load_all(config);
+
+    kagent::Server server(std::move(server_options), std::move(settings), providers, std::move(listener));
     for (const NicInfo& nic : providers.nics()) spdlog::info("NIC {}: {}", nic.name, nic.description);
     for (const auto& r : providers.rejected())
         spdlog::info("not offered: {} {}: {} ({})", r.provider, r.name, r.reason, r.cure);
-
-    kagent::Server server(std::move(server_options), std::move(settings), providers, std::move(listener));
     kagent::notify_manager("READY=1");
     server.run();
+    // The destructors of static objects, in libraries of providers too, would run beside a thread that uses them.
+    if (server.asks_providers()) ::_exit(0);
     return 0;
 }
 

@@ -1,108 +1,72 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Loading of control halves; see providers.hpp. A provider is foreign code: what it says is checked,
-// what it throws is caught.
+// Loading of control halves, and their answers; see providers.hpp.
 #include "kagent/providers.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <exception>
+#include <utility>
 
 #include "core/provider/loader.hpp"
 
 namespace viaduct::kagent {
-
-namespace {
-
-template <size_t N>
-std::string bounded(const char (&field)[N]) {
-    return std::string(field, ::strnlen(field, N - 1));
-}
-
-class Sink final : public NicSink {
-public:
-    void offer(const NicInfo& nic) override {
-        offered.push_back(nic);
-        names.emplace_back();
-    }
-    void also_called(const char* name) override {
-        if (!names.empty()) names.back().emplace_back(name);
-    }
-    void reject(const Rejection& r) override { rejected.push_back(r); }
-    std::vector<NicInfo> offered;
-    std::vector<std::vector<std::string>> names;  // others, of each
-    std::vector<Rejection> rejected;
-};
-
-// Why a NIC cannot be offered as it describes itself; null when it can.
-const char* flaw(const NicInfo& nic, const std::vector<NicInfo>& known) {
-    if (nic.name[0] == '\0' || std::memchr(nic.name, '\0', sizeof nic.name) == nullptr)
-        return "the provider gave it no proper name";
-    if (nic.address == NicAddress{}) return "the provider gave it no address";
-    for (const NicInfo& other : known) {
-        if (std::strcmp(other.name, nic.name) == 0) return "another NIC has this name";
-        if (other.address == nic.address) return "another NIC has this address";
-    }
-    return nullptr;
-}
-
-}  // namespace
 
 void Providers::load_all(const Config& config) {
     for (const ProviderFile& file : find_providers()) {
         const LoadedProvider loaded = load_provider(file.name);
         if (loaded.provider == nullptr) {
             provider_names_.push_back(file.name);
-            reject({file.name, "", loaded.error, loaded.cure});
+            not_loaded_.push_back({file.name, "", loaded.error, loaded.cure});
             continue;
         }
-        add(*loaded.provider, config.settings(file.name.c_str()));
+        take_up(*loaded.provider, config.settings(file.name.c_str()));
     }
+    collect_rejected();
 }
 
 void Providers::add(const Provider& provider, const Settings& settings) {
-    Sink sink;
-    Status s = Status::ok;
-    std::string what = "its discovery failed";
-    try {
-        s = provider.control.discover(settings, Hints{}, sink);
-    } catch (const std::exception& e) {
-        s = Status::broken;
-        what = std::string("its discovery threw: ") + e.what();
-    } catch (...) {
-        s = Status::broken;
-        what = "its discovery threw something";
-    }
-    if (s != Status::ok) {
-        reject({provider.name, "", what + " (status " + std::to_string(static_cast<int>(s)) + ")",
-                std::string("look at the section [") + provider.name +
-                    "] of the configuration, or reinstall Viaduct"});
-    }
-    loaded_.push_back({&provider, &settings});
+    take_up(provider, settings);
+    take(loaded_.size() - 1, ask_for_nics(provider, settings), [](size_t) { return false; });
+}
+
+void Providers::take_up(const Provider& provider, const Settings& settings) {
+    loaded_.push_back({&provider,
+                       &settings,
+                       {{provider.name, "", "it has not answered yet which NICs there are",
+                         "if this lasts, look at its hardware and for messages of its driver ('dmesg')"}},
+                       true});
     provider_names_.emplace_back(provider.name);
-    for (size_t i = 0; i != sink.offered.size(); ++i) {
-        NicInfo nic = sink.offered[i];
-        if (const char* why = flaw(nic, nics_)) {
-            reject({provider.name, bounded(nic.name), why, "report it to the maker of the provider"});
-            continue;
-        }
-        std::memset(nic.provider, 0, sizeof nic.provider);
-        std::strncpy(nic.provider, provider.name, sizeof(nic.provider) - 1);
-        nic.provider_version = nic.provider_version != 0 ? nic.provider_version : provider.version;
-        nics_.push_back(nic);
-        other_names_.push_back(std::move(sink.names[i]));
-        provider_of_.push_back(loaded_.size() - 1);
+}
+
+NicChanges Providers::take(size_t provider, NicAnswer answer, const NicListing::IsOpen& is_open) {
+    Loaded& from = loaded_.at(provider);
+    for (OfferedNic& offer : answer.offered) {
+        if (offer.nic.provider_version == 0) offer.nic.provider_version = from.provider->version;
     }
-    for (const Rejection& r : sink.rejected)
-        reject({provider.name, bounded(r.name), bounded(r.reason), bounded(r.cure)});
+    from.may_have_more = answer.may_succeed_later;
+    NicChanges changes = listing_.merge(provider, from.provider->name, &answer, is_open);
+    from.rejected = std::move(answer.rejected);
+    collect_rejected();
+    return changes;
+}
+
+bool Providers::may_have_more() const {
+    return std::any_of(loaded_.begin(), loaded_.end(), [](const Loaded& from) { return from.may_have_more; });
+}
+
+void Providers::collect_rejected() {
+    rejected_ = not_loaded_;
+    for (const Loaded& from : loaded_) rejected_.insert(rejected_.end(), from.rejected.begin(), from.rejected.end());
 }
 
 Status Providers::join(size_t a, size_t b, Fd* segment, uint64_t* bytes) const {
-    if (a >= nics_.size() || b >= nics_.size() || provider_of_[a] != provider_of_[b]) return Status::invalid;
-    const Loaded& by = loaded_[provider_of_[a]];
+    const auto& all = listing_.all();
+    const auto one = all.find(a), other = all.find(b);
+    if (one == all.end() || other == all.end() || one->second.provider != other->second.provider)
+        return Status::invalid;
+    const Loaded& by = loaded_[one->second.provider];
     JoinGrant grant;
     Status s = Status::ok;
     try {
-        s = by.provider->control.join(nics_[a], nics_[b], *by.settings, &grant);
+        s = by.provider->control.join(one->second.info, other->second.info, *by.settings, &grant);
     } catch (...) {
         s = Status::out_of_resources;
     }

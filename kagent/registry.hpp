@@ -27,7 +27,7 @@ struct Context {
     uint64_t public_id = 0;
     uint64_t session = 0;
     uid_t user = 0;
-    size_t nic = 0;  // index in Providers
+    size_t nic = 0;  // its id in Providers
     std::string device;
     std::vector<Fd> descriptors;
     size_t private_descriptors = 0;  // the last so many descriptors go to processes of `user` only

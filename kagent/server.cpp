@@ -24,7 +24,6 @@ namespace viaduct::kagent {
 
 namespace {
 
-constexpr int64_t kLinkPause = 20 * kMillisecond;  // interfaces change in bursts: one look for all of it
 constexpr int64_t kRetry = 50 * kMillisecond;
 constexpr size_t kSilentInAll = 4096;
 constexpr int64_t kServed = kMillisecond;        // then new connections are looked for
@@ -63,6 +62,7 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
                   kAccepted},
                  closers_),
       own_users_only_(options_.own_user_only || is_abstract(admission_.fd())),
+      providers_(providers),
       agent_(std::move(settings), providers, *this),
       throttle_(agent_.limits(), [this](uid_t user) { return count_in_flight(user); }),
       idle_since_(now_ns()) {
@@ -72,6 +72,7 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
     signals_ = Fd(above_stdio(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)));
     watch(signals_.get(), EPOLLIN, static_cast<uint64_t>(Watch::signals));
     watch_links();
+    list_nics();
 }
 
 Server::~Server() = default;
@@ -84,29 +85,10 @@ void Server::watch(int fd, uint32_t events, uint64_t data) {
         spdlog::error("cannot watch a descriptor: {}", std::strerror(errno));
 }
 
-// ---- the host's interfaces
-
-void Server::watch_links() {
-    agent_.note_links(Devices::look());
-    if (!agent_.depends_on_links()) return;  // NICs of this host alone need none
-    if (const std::string why = links_.open(); !why.empty()) {
-        spdlog::warn("{}: interfaces that go down will not be reported", why);
-        return;
-    }
-    watch(links_.fd(), EPOLLIN, static_cast<uint64_t>(Watch::links));
-    links_due_ = now_ns();  // what has happened between the look and the watch
-}
-
-void Server::look_at_links(int64_t now) {
-    if (now < links_due_) return;
-    links_due_ = kNever;
-    agent_.note_links(Devices::look());
-}
-
 // ---- the loop
 
 int Server::timeout_ms(int64_t now) const {
-    int64_t next = std::min(agent_.next_deadline(), links_due_);
+    int64_t next = std::min({agent_.next_deadline(), links_due_, inquiry_times_.next()});
     if (admission_.count_silent() != 0 || holds_back_ || closers_.busy()) {
         next = std::min(next, now + kLook);
     } else if (!options_.forever && agent_.keepers() == 0) {
@@ -160,8 +142,9 @@ void Server::gather(int timeout_ms, int64_t* now) {
         } else if (data == static_cast<uint64_t>(Watch::signals)) {
             stop_ = true;
         } else if (data == static_cast<uint64_t>(Watch::links)) {
-            links_.drain();
-            links_due_ = std::min(links_due_, *now + kLinkPause);
+            note_report(*now);
+        } else if (data == static_cast<uint64_t>(Watch::inquiries)) {
+            nics_answered_ = true;
         } else if (const auto c = clients_.find(data & ~kProcessBit); c != clients_.end()) {
             turns_.ready(c->second->credentials().uid, data, events[i].events);
         }
@@ -196,6 +179,7 @@ void Server::run() {
         serve_in_turns();
         admission_.look(now);
         look_at_links(now);
+        look_at_nics(now);
         look_at_waiting(now);
         look_at_clients(now);
         reap();

@@ -17,7 +17,9 @@
 #include "kagent/agent.hpp"
 #include "kagent/client.hpp"
 #include "kagent/descriptor_throttle.hpp"
+#include "kagent/inquiry_times.hpp"
 #include "kagent/link_watch.hpp"
+#include "kagent/nic_inquiries.hpp"
 #include "kagent/users.hpp"
 
 namespace viaduct::kagent {
@@ -37,16 +39,20 @@ public:
         bool own_user_only = false;  // serves no other user, although it listens at a path
     };
 
+    // Asks the providers for their NICs. A provider that has not answered within TimeLimit::agent_discovery has none
+    // until it answers.
     Server(Options options, AgentSettings settings, Providers& providers, Fd listener);
     ~Server();
 
     // Returns when no client needs the agent any more, or it was told to end.
     void run();
+    // A thread asks some provider at this moment.
+    bool asks_providers() const { return inquiries_.busy(); }
 
 private:
     static constexpr int64_t kLook = 500 * kMillisecond;  // between two looks at clients that are silent or stalled
     static constexpr int64_t kTaking = 2 * kMillisecond;  // between two looks whether files have been taken
-    enum class Watch : uint64_t { listener = 1, signals = 2, links = 3, first_client = 16 };
+    enum class Watch : uint64_t { listener = 1, signals = 2, links = 3, inquiries = 4, first_client = 16 };
     // Two watched descriptors per client share its key; the lowest bit tells them apart. Admission has given the
     // number.
     static constexpr uint64_t kProcessBit = 1;
@@ -81,8 +87,13 @@ private:
     void look_at_clients(int64_t now);
     void look_at_waiting(int64_t now);
     uint64_t count_in_flight(uid_t user);
+    void list_nics();
+    bool ask_providers(bool here_where_no_thread_starts);
+    NicChanges take_answers(int64_t now);
     void watch_links();
+    void note_report(int64_t now);
     void look_at_links(int64_t now);
+    void look_at_nics(int64_t now);
     int timeout_ms(int64_t now) const;
     void note_keepers(int64_t now);
     int64_t leaving_at() const;
@@ -96,9 +107,12 @@ private:
     daemon::Admission admission_;
     bool own_users_only_;
     Users users_;
+    Providers& providers_;
     Agent agent_;
     DescriptorThrottle throttle_;
     LinkWatch links_;
+    NicInquiries inquiries_;
+    InquiryTimes inquiry_times_;
     std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key
     std::unordered_map<uint64_t, Client*> by_session_;
     std::vector<uint64_t> dead_;            // keys; removed between events, when no code holds a reference
@@ -110,6 +124,8 @@ private:
     int64_t next_retry_ = 0;      // of what had too many descriptors in flight
     int64_t next_taking_ = 0;     // look at waiting clients
     int64_t links_due_ = kNever;  // when to look at the interfaces
+    std::string why_no_reports_;  // of changed interfaces
+    bool nics_answered_ = false;  // by some provider, and not taken over yet
     bool had_keepers_ = false;    // some session has kept us already
     bool holds_back_ = false;     // some client, until the next look
     bool stop_ = false;

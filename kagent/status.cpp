@@ -99,7 +99,7 @@ std::string Agent::status_text(const Session& viewer, int64_t now, bool with_ses
         json contexts = json::array();
         for (const uint64_t c : registry_.of_session(id)) {
             const Context* context = registry_.find(c);
-            contexts.push_back(context_json(*context, providers_.nics()[context->nic]));
+            contexts.push_back(context_json(*context, providers_.nic(context->nic)));
         }
         sessions.push_back({{"pid", s.credentials.pid},
                             {"uid", s.credentials.uid},
@@ -116,7 +116,7 @@ std::string Agent::status_text(const Session& viewer, int64_t now, bool with_ses
             const auto s = sessions_.find(w.end->party.session);
             if (s == sessions_.end() || !may_see(viewer, s->second)) continue;
             const Context* context = registry_.find(w.end->party.context);
-            waiters.push_back({{"nic", context != nullptr ? providers_.nics()[context->nic].name : ""},
+            waiters.push_back({{"nic", context != nullptr ? providers_.nic(context->nic).name : ""},
                                {"at", text_of(w.end->local)},
                                {"for", w.remote != nullptr ? text_of(*w.remote) : ""},
                                {"since_ms", (now - w.end->since) / 1'000'000},

@@ -157,7 +157,13 @@ bool Library::prepare() {
                 return;
             }
             const Status status = reattach_nic(nic, fresh);
-            if (status != Status::ok) worst = status;
+            if (status == Status::unknown_name) {
+                VIADUCT_LOG(error, "nic",
+                            "'%s' has vanished: its connections go on, but it makes no new ones (open the NIC again)",
+                            nic.info.name);
+            } else if (status != Status::ok) {
+                worst = status;
+            }
         });
         return worst;
     });

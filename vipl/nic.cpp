@@ -94,6 +94,7 @@ Status make_open_request(Nic& nic, bool again, Mail* mail) {
     std::memcpy(body.device, nic.asked.name, sizeof body.device);
     body.context_id = nic.context_id;
     body.reattach = again ? 1 : 0;
+    body.address = nic.info.address;
     if (again) nic.leases.held(body.held);
     *mail = Mail::of(kagent::Type::kOpenNic, body);
     Fd table(nic.regions->open_read_only());
@@ -174,6 +175,12 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline, bool* may_be
     }
     kagent::Opened opened;
     if (!answer.get(&opened)) return Status::broken;
+    if (opened.nic.address != nic.info.address) {
+        refuse(VIP_ERROR_RESOURCE, "open it again", "cannot open '%s': its address has changed meanwhile",
+               nic.device.c_str());
+        tell_agent_closed(nic);
+        return Status::out_of_resources;
+    }
     nic.info = opened.nic;
     nic.info.name[sizeof(nic.info.name) - 1] = '\0';
     nic.leases.begin(&library.link, nic.context_id, opened.lease);

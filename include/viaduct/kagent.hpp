@@ -157,6 +157,8 @@ struct OpenNic {
     uint32_t private_descriptors = 0;  // so many of the last ones are handed to peers of the same user only
     uint64_t held[4] = {};            // by LeaseKind: what it holds already (reattach)
     uint64_t provider_words[8] = {};  // passed on to peers unchanged: sizes, probe words (see each provider)
+    NicAddress address;  // of the NIC that the context has open (reattach): the name may mean another NIC at this agent
+    uint16_t reserved = 0;
 };
 
 struct Opened {

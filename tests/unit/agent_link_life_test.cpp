@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "agent_link_testing.hpp"
+#include "fake_provider/fake_control.hpp"
 #include "tests/eventually.hpp"
 #include "tests/thread_sleeps.hpp"
 
@@ -53,6 +54,7 @@ TEST(AgentLinkTest, KilledAgentIsStartedAgainAndRunsReattachFirst) {
         std::strcpy(o.device, "fake0");
         o.context_id = 77;
         o.reattach = 1;
+        o.address = fake::nic("fake", 0).address;
         o.held[kagent::kLeaseVis] = 5;
         Mail answer;
         return l.exchange_now(Mail::of(Type::kOpenNic, o), &answer);

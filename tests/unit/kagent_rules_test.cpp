@@ -125,6 +125,7 @@ TEST(AgentRulesTest, AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimit
     Bench b(settings);
     OpenNic o;
     std::strcpy(o.device, "fake0");
+    o.address = nic_address(0);
     o.context_id = 5;
     ASSERT_EQ(b.ask(b.join(1000, 70), Type::kOpenNic, o).type(), Type::kOpened);
     EXPECT_EQ(status_of(b.ask(b.join(1000, 70), Type::kOpenNic, o)), Status::denied) << "it does not say so";
