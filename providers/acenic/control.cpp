@@ -2,6 +2,7 @@
 // The control half, in the agent: the configured ports, as the system shows them. DPDK is not needed here.
 #include <cstdio>
 
+#include "core/shm/fd.hpp"
 #include "providers/acenic/configured_port.hpp"
 #include "providers/acenic/port_spec.hpp"
 #include "providers/packet/nic.hpp"
@@ -28,6 +29,7 @@ NicInfo describe_nic(uint16_t index, const PortSpec& port) {
 Status discover(const Settings& settings, const Hints&, NicSink& sink) {
     const char* const ports = settings.get("ports", "");
     const auto count = static_cast<uint16_t>(split_ports(ports).size());
+    bool all_seen = true;
     for (uint16_t index = 0; index != count; ++index) {
         PortSpec port;
         Rejection why;
@@ -35,9 +37,10 @@ Status discover(const Settings& settings, const Hints&, NicSink& sink) {
             sink.offer(describe_nic(index, port));
         } else {
             sink.reject(why);
+            all_seen = all_seen && descriptors_left(1);
         }
     }
-    return Status::ok;
+    return all_seen ? Status::ok : Status::out_of_resources;
 }
 
 }  // namespace viaduct::acenic

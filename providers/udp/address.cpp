@@ -67,6 +67,13 @@ uint32_t mtu_of(const std::string& interface) {
 
 }  // namespace
 
+bool interfaces_can_be_listed() {
+    ifaddrs* list = nullptr;
+    if (!descriptors_left(1) || ::getifaddrs(&list) != 0) return false;
+    ::freeifaddrs(list);
+    return true;
+}
+
 uint32_t Spec::max_frame() const { return std::min(mtu - kHeaders, wire::kMaxFrame); }
 
 NicAddress from_socket_address(const sockaddr_in& in) {

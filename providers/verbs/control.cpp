@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/process/host_capability.hpp"
+#include "core/shm/fd.hpp"
 #include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
@@ -231,6 +232,9 @@ void offer_ports(const DeviceList& devices, const NicSettings& settings, rdma_ev
     }
 }
 
+// Without descriptors devices and ports that exist look missing.
+Status ok_if_descriptors_are_left() { return descriptors_left(1) ? Status::ok : Status::out_of_resources; }
+
 }  // namespace
 
 bool find_port_of_address(rdma_event_channel* channel, in_addr ip, PortFacts* out) {
@@ -261,17 +265,18 @@ Status discover(const Settings& settings, const Hints&, NicSink& sink) {
     const DeviceList devices;
     if (!devices.valid() && errno != ENOSYS)
         reject(sink, "verbs", not_queried("the RDMA devices of this host cannot be listed", errno));
-    if (devices.count() == 0) return Status::ok;  // most hosts: nothing to offer and nothing to tell
+    if (devices.count() == 0)  // most hosts: nothing to offer and nothing to tell
+        return devices.valid() ? Status::ok : ok_if_descriptors_are_left();
     const EventChannel channel;
     if (channel.get() == nullptr) {
         const Failure failed =
             failure("connections cannot be made: /dev/infiniband/rdma_cm cannot be opened", errno,
                     "load the module rdma_ucm ('modprobe rdma_ucm') and look at the file's permissions");
         for (int i = 0; i < devices.count(); ++i) reject(sink, ops->get_device_name(devices.at(i)), failed);
-        return Status::ok;
+        return ok_if_descriptors_are_left();
     }
     offer_ports(devices, nic_settings, channel.get(), sink);
-    return Status::ok;
+    return ok_if_descriptors_are_left();
 }
 
 }  // namespace viaduct::verbs

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "explained_agent.hpp"
+#include "no_descriptors.hpp"
 #include "providers/verbs/control.hpp"
 #include "tests/unit/verbs_fixture.hpp"
 
@@ -286,6 +287,17 @@ TEST_F(VerbsDiscovery, AListThatCannotBeHadIsTold) {
     look_where("get_device_list", ENOMEM);
     ASSERT_EQ(sink_.rejected.size(), 1u);
     EXPECT_THAT(sink_.rejected[0].reason, HasSubstr("cannot be listed: Cannot allocate memory"));
+}
+
+TEST_F(VerbsDiscovery, AnAnswerWithoutDescriptorsIsNoListOfAllNics) {
+    for (const char* step : {"get_device_list", "create_event_channel", "open_device"}) {
+        SCOPED_TRACE(step);
+        host_.failing = step;
+        host_.error = EMFILE;
+        const tests::NoDescriptors none;
+        EXPECT_EQ(discover(Defaults(), Hints(), sink_), Status::out_of_resources);
+    }
+    EXPECT_TRUE(sink_.offered.empty());
 }
 
 TEST_F(VerbsDiscovery, AHostWithoutRdmaIsSilent) {
