@@ -55,6 +55,20 @@ TEST(AgentKilled, TheNextControlCallStartsANewOne) {
     conformance::retire(vi);
 }
 
+TEST(AgentKilled, ANicThatTheNextAgentDoesNotOfferStopsNoOtherNic) {
+    expect_new_connections_work();
+    ASSERT_TRUE(kill_agent());
+    setenv("VIADUCT_PARAMNET_NICS", "2", 1);
+    expect_new_connections_work();  // starts an agent that offers two
+    unsetenv("VIADUCT_PARAMNET_NICS");
+    VIP_NIC_HANDLE second = nullptr;
+    char name[] = "paramnet1";
+    ASSERT_EQ(VIP_SUCCESS, VipOpenNic(name, &second));
+    ASSERT_TRUE(kill_agent());
+    expect_new_connections_work();
+    EXPECT_EQ(VIP_SUCCESS, VipCloseNic(second));
+}
+
 TEST(AgentKilled, AServerAsleepInConnectWaitIsStillReached) {
     End server, client;
     const std::string discriminator = conformance::unique_discriminator();
