@@ -73,6 +73,42 @@ MUTANTS = [
         ("unit AgentRulesTest.AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimits",),
     ),
     Mutant(
+        "reattached-to-another-nic", (), "a context that is reattached does not keep the NIC that it has open",
+        AGENT + "agent_nics.cpp",
+        "    if (old != nullptr) return old->nic;\n", "",
+        ("unit AgentNicsChangeTest.AContextThatIsReattachedKeepsItsNic",),
+    ),
+    Mutant(
+        "reattached-by-name", (), "a context of an earlier agent gets the NIC of its name, not of its address",
+        AGENT + "agent_nics.cpp",
+        "body.reattach != 0 ? nic_to_reattach(old, body, &why) : nic_to_open(body, &why)", "nic_to_open(body, &why)",
+        ("unit AgentNicsChangeTest.AContextOfAnEarlierAgentGetsTheNicOfItsAddress",),
+    ),
+    Mutant(
+        "vanished-and-listed", (), "a NIC that has vanished is listed while a program has it open",
+        AGENT + "nic_listing.cpp",
+        "        it->second.present = false;\n", "        (void)it;\n",
+        ("unit AgentNicsChangeTest.ProgramsThatHaveANicOpenKeepItWhenItHasVanished",),
+    ),
+    Mutant(
+        "vanished-by-a-failure", (), "an answer for want of descriptors takes NICs away",
+        AGENT + "nic_listing.cpp",
+        "    if (answer->complete) {\n", "    if (answer != nullptr) {\n",
+        ("unit NicListingTest.AnAnswerWithoutAllNicsTakesNoneAway",),
+    ),
+    Mutant(
+        "asked-once", (), "a change while a provider answers is missed",
+        AGENT + "nic_inquiries.cpp",
+        "std::exchange(inquiry.again, false)", "false",
+        ("unit NicInquiriesTest.AProviderIsAskedOnceMoreWhenSomethingChangesWhileItAnswers",),
+    ),
+    Mutant(
+        "unrest-without-end", (), "reports that do not end put an inquiry off for ever",
+        AGENT + "inquiry_times.hpp",
+        "std::min(now + kQuiet, unrest_ends_)", "std::max(now + kQuiet, unrest_ends_ - kLongestUnrest)",
+        ("unit InquiryTimesTest.ReportsThatDoNotEndPutTheInquiryOffForABoundedTime",),
+    ),
+    Mutant(
         "context-without-id", (), "a context may have no id",
         AGENT + "agent_nics.cpp",
         "!mail.get(&body) || body.context_id == 0 || ", "!mail.get(&body) || ",
