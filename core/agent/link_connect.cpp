@@ -123,7 +123,7 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
 Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out) {
     Fd fd;
     std::string why;
-    search.let_others_first(epoch != 0 ? time_for_a_better_server() : 0);
+    search.let_others_first(epoch != 0 ? time_for_a_better_server(welcome.flaws) : 0);
     if (const Status s = connect_agent(agent_place(), options.start_agent, deadline, &search, &fd, &why);
         s != Status::ok) {
         attempt_error = why;

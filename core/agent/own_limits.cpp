@@ -124,8 +124,8 @@ bool could_do_better(uint32_t flaws) {
     return (started & ~flaws) == 0 && started != flaws;
 }
 
-int64_t time_for_a_better_server() {
-    return flaws_of_started_server() != 0 ? limit_ns(TimeLimit::better_server) : 0;
+int64_t time_for_a_better_server(uint32_t ended) {
+    return flaws_of_started_server() == 0 || could_do_better(ended) ? 0 : limit_ns(TimeLimit::better_server);
 }
 
 }  // namespace viaduct

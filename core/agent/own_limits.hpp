@@ -32,12 +32,12 @@ void shed_inherited();
 uint32_t own_flaws();
 // As text for messages.
 std::string names_of_flaws(uint32_t flaws);
-// The Flaw bits of a server that this process starts, which undoes some of them.
+// The Flaw bits that a server started by this process would have: it raises limits and priority where it may.
 uint32_t flaws_of_started_server();
 // Whether a server started by this process would have fewer of `flaws` and no flaw besides.
 bool could_do_better(uint32_t flaws);
-// Where the server of this process has ended: time in ns in which other programs may start the next server, before this
-// process does. 0: no other program could start a better server.
-int64_t time_for_a_better_server();
+// After the end of a server with those flaws: time in ns in which other programs may start the next server, before this
+// process does. 0: a server started by this process would have no flaws, or be better than the ended one.
+int64_t time_for_a_better_server(uint32_t ended);
 
 }  // namespace viaduct

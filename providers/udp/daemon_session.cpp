@@ -34,13 +34,13 @@ public:
     Search(const SessionRequest& request, int64_t deadline, const std::atomic<bool>& stop)
         : request_(request), name_(text_of(request.nic)), deadline_(deadline), stop_(stop) {}
 
-    Fd run(Greeting);
+    Session run(Greeting);
     Status greet(Greeting*);
     std::string why, cure;
 
 private:
     Status greet(uid_t user, Greeting*);
-    Status take_answer(Greeting, Fd* out);
+    Status take_answer(Greeting, Session* out);
     bool start();
     bool replace(int socket, uid_t user, uint32_t flaws, bool refused);
     void await_message(int socket) const;
@@ -113,7 +113,7 @@ Status Search::greet(Greeting* out) {
 }
 
 // not_done: the daemon does not answer by the deadline, or ends.
-Status Search::take_answer(Greeting greeting, Fd* out) {
+Status Search::take_answer(Greeting greeting, Session* out) {
     const int socket = greeting.socket.get();
     await_message(socket);
     Welcome w;
@@ -127,7 +127,7 @@ Status Search::take_answer(Greeting greeting, Fd* out) {
         cure = packet::get_text(w.cure);
         return Status::denied;
     }
-    *out = std::move(greeting.socket);
+    *out = {std::move(greeting.socket), w.flaws};
     return Status::ok;
 }
 
@@ -144,11 +144,11 @@ bool Search::start() {
     return false;
 }
 
-Fd Search::run(Greeting greeting) {
-    const int64_t others_until = request_.again ? now_ns() + time_for_a_better_server() : 0;
+Session Search::run(Greeting greeting) {
+    const int64_t others_until = request_.ended ? now_ns() + time_for_a_better_server(*request_.ended) : 0;
     int64_t started_at = 0, again = 0;
     while (!stop_.load()) {
-        Fd session;
+        Session session;
         Status last = greeting.socket.valid() ? Status::ok : greet(&greeting);
         if (last == Status::ok) last = take_answer(std::exchange(greeting, {}), &session);
         if (last == Status::ok) return session;
@@ -179,11 +179,11 @@ Greeting greet_daemon(const SessionRequest& request) {
     return greeting;
 }
 
-Fd open_session(const SessionRequest& request, Greeting greeting, int64_t deadline, const std::atomic<bool>& stop,
-                std::string* why, std::string* cure) {
+Session open_session(const SessionRequest& request, Greeting greeting, int64_t deadline, const std::atomic<bool>& stop,
+                     std::string* why, std::string* cure) {
     const CancellationHeldOff held_off;
     Search search(request, deadline, stop);
-    Fd session = search.run(std::move(greeting));
+    Session session = search.run(std::move(greeting));
     *why = std::move(search.why);
     *cure = std::move(search.cure);
     return session;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/shm/fd.hpp"
@@ -19,7 +20,7 @@ struct SessionRequest {
     NicAddress nic;      // whose daemon
     NicAddress data;     // where the program's frames come from
     uint64_t token = 0;  // that forwarded requests have to show
-    bool again = false;  // the program has had a session, which has ended with its daemon
+    std::optional<uint32_t> ended = {};  // flaws of the daemon that has ended with the last session, if any
 };
 
 // A connection to a daemon that has the program's first message. The daemon's answer comes there.
@@ -28,14 +29,19 @@ struct Greeting {
     uid_t user = 0;  // of the daemon
 };
 
+struct Session {
+    Fd socket;           // invalid: there is no session
+    uint32_t flaws = 0;  // of the daemon (core/agent/own_limits.hpp)
+};
+
 // Greets the daemon of this user, or of root, if one runs and its queue has a place. Never waits.
 Greeting greet_daemon(const SessionRequest&);
 
 // Takes the answer to the greeting. Without one, or without an answer, it greets the daemon itself, and starts a daemon
-// when there is none. Invalid: there is no session by the deadline, or `stop` became true; *why and *cure are for
-// people.
-Fd open_session(const SessionRequest&, Greeting, int64_t deadline, const std::atomic<bool>& stop, std::string* why,
-                std::string* cure);
+// when there is none. There is no session if none opens by the deadline, or if `stop` became true; *why and *cure are
+// for people.
+Session open_session(const SessionRequest&, Greeting, int64_t deadline, const std::atomic<bool>& stop, std::string* why,
+                     std::string* cure);
 
 // Whether the daemon at the other end of that socket still has it open.
 bool is_open_session(const Fd&);

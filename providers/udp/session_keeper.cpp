@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,7 +49,8 @@ struct SessionKeeper::State {
     Greeting greeting;  // whose answer the thread is to take
     std::map<uint32_t, Filter> filters;
     size_t unsent = 0;  // of them: untold or leaving
-    bool running = false, wanted = false, had_session = false;
+    bool running = false, wanted = false;
+    std::optional<uint32_t> daemon_flaws;  // of the daemon of the last session
     int64_t not_before = 0, refused_until = 0;
     std::string why, cure;  // of the last refusal
 
@@ -131,24 +133,24 @@ void SessionKeeper::State::greet() noexcept try {
 // On the thread. False: there is no session, and the thread ends.
 bool SessionKeeper::State::find() {
     std::string reason, way_out;
-    Fd found;
+    Session found;
     try {
         Greeting begun;
         SessionRequest wanted_session = request;
         {
             const std::scoped_lock lock(mutex);
             begun = std::exchange(greeting, {});
-            wanted_session.again = had_session;
+            wanted_session.ended = daemon_flaws;
         }
         found = open_session(wanted_session, std::move(begun), now_ns() + limit_ns(TimeLimit::udpd_start), stop,
                              &reason, &way_out);
     } catch (const std::exception&) {
-        found.reset();
+        found.socket.reset();
     }
     const std::scoped_lock lock(mutex);
-    if (found.valid() && !stop.load()) {
-        session = std::move(found);
-        had_session = true;
+    if (found.socket.valid() && !stop.load()) {
+        session = std::move(found.socket);
+        daemon_flaws = found.flaws;
         return true;
     }
     running = false;

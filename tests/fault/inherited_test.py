@@ -252,6 +252,8 @@ class Test:
         server = self.start(USER, rich, **settings)
         second = self.wait_for(daemon, server, first)
         self.check(f"{what}: it is replaced", second is not None)
+        self.check(f"{what}: the program of better limits starts the next one",
+                   second and self.limit_of(second, "files") != str(FEW["files"][1]))
         client = self.start(USER, PING + rich[1:], **settings)
         out = communicated(client, 60)[0]
         self.check(f"{what}: a program with better limits works", client.returncode == 0, out)
