@@ -99,15 +99,16 @@ uint32_t SharedPort::expect(const tigon::FilterEntry& entry) {
     return index + 1;
 }
 
-uint32_t SharedPort::expect_request(const EndAddress& local) {
+uint32_t SharedPort::expect_request(const EndAddress& local, bool every) {
     tigon::FilterEntry entry;
+    entry.kind = every ? tigon::FilterEntry::every_request : tigon::FilterEntry::request;
     entry.local = local;
     return expect(entry);
 }
 
 uint32_t SharedPort::expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) {
     tigon::FilterEntry entry;
-    entry.kind = 1;
+    entry.kind = tigon::FilterEntry::peer;
     entry.link = own;
     entry.local = local;
     entry.remote = remote;

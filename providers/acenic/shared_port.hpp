@@ -34,7 +34,7 @@ public:
     const NicAddress& address() const override { return link_.welcome.address; }
     LinkRange links() const override { return {link_.welcome.first_link, link_.welcome.links}; }
     std::string counters() const override;
-    uint32_t expect_request(const EndAddress& local) override;
+    uint32_t expect_request(const EndAddress& local, bool every) override;
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
     bool is_attended() const override { return true; }
     bool keeps_requests() const override { return true; }

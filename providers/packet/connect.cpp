@@ -3,11 +3,11 @@
 // helper thread moves the frames.
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -16,9 +16,6 @@
 namespace viaduct::packet {
 
 namespace {
-
-// Between two additions of a filter: forged requests wake the thread that waits no more often.
-constexpr int64_t kExpectAgain = 10'000'000;
 
 // VIPL waits a little beyond its deadline, so that the wire's own answer arrives in time.
 wire::Time wire_deadline(Deadline deadline) { return deadline == kNever ? wire::kNoTime : deadline; }
@@ -73,7 +70,7 @@ Status begin_listening(ConnectOp& op) {
     op.decided = op.used_up = false;
     try {
         op.listener = engine.node().listen(op.local, &op, engine.now());
-        op.expected = op.listener != 0 ? engine.port().expect_request(op.local) : 0;
+        op.expected = op.listener != 0 ? engine.port().expect_request(op.local, op.every) : 0;
         if (op.listener == 0)
             engine.say_why("too many calls wait for requests on this port", "wait in fewer threads at a time");
         else if (op.expected == 0)
@@ -89,34 +86,19 @@ Status begin_listening(ConnectOp& op) {
     return Status::ok;
 }
 
-// E held. The port has passed on a request whose sender has to prove its address first: the listener waits for it, and
-// for others.
-bool expect_again(ConnectOp& op) {
-    op.used_up = false;
-    op.expect_after = now_ns() + kExpectAgain;
+// E held. A request that did not end the wait may have used up the port's filter. From here on all requests come, and
+// so do the copies of that one, or they go to another program that waits.
+bool expect_every(ConnectOp& op) {
     FramePort& port = op.engine->port();
-    port.cancel_expected(op.expected, false);
+    op.every = true;
+    port.cancel_expected(std::exchange(op.expected, 0), true);
     try {
-        op.expected = port.expect_request(op.local);
-    } catch (const std::bad_alloc&) {
-        op.expected = 0;
+        op.expected = port.expect_request(op.local, true);
+    } catch (const std::exception&) {  // as where the port has no place
     }
     if (op.expected == 0) explain_unexpected(*op.engine);
     op.engine->finish_frames();
     return op.expected != 0;
-}
-
-// E held, and let go meanwhile: until the attempt is decided, the filter may be added again, or `left` is over (below
-// 0: never).
-void wait_for_change(ConnectOp& op, std::unique_lock<BiasedLock>& lock, int64_t left) {
-    if (op.used_up) {
-        const int64_t pause = std::max<int64_t>(op.expect_after - now_ns(), 0);
-        left = left < 0 ? pause : std::min(left, pause);
-    }
-    if (left < 0)
-        op.engine->changed.wait(lock);
-    else
-        op.engine->changed.wait_for(lock, std::chrono::nanoseconds(left));
 }
 
 // E held, and let go meanwhile: what has come behind the request may take it back.
@@ -209,10 +191,13 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
             explain_unexpected(*op->engine);
             return Status::out_of_resources;
         }
-        if (op->used_up && now_ns() >= op->expect_after && !expect_again(*op)) return Status::out_of_resources;
+        if (std::exchange(op->used_up, false) && !expect_every(*op)) return Status::out_of_resources;
         const int64_t left = remaining_ns(deadline);
         if (left == 0) return Status::not_done;
-        wait_for_change(*op, lock, left);
+        if (left < 0)
+            op->engine->changed.wait(lock);
+        else
+            op->engine->changed.wait_for(lock, std::chrono::nanoseconds(left));
     }
     *result = op->result;
     return op->result.status;

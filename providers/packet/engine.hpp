@@ -147,7 +147,7 @@ public:
     wire::HostResult atomic(wire::Cookie, const wire::Work&, uint64_t* old) override;
     uint32_t receives_posted(wire::Cookie) override;
     void on_incoming(wire::Cookie listener, wire::IncomingId, const EndAddress& remote, const ViTraits&) override;
-    void on_proof_demanded(wire::Cookie listener) override;
+    void on_request_refused(wire::Cookie listener) override;
     void on_connected(wire::Cookie, const ViTraits& remote) override;
     void on_failed(wire::Cookie, Status) override;
     wire::Finding finding(wire::Cookie) override;

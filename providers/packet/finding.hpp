@@ -8,7 +8,7 @@
 
 namespace viaduct::packet {
 
-// None: there is no cause, or the peer sees it without a finding (it does not answer, has left, breaks the protocol).
+// None: there is no cause, or the peer sees the cause without a finding (no answer, peer has left, protocol error).
 wire::Finding finding_of(const Cause&);
 // Numbers that the finding does not have are Cause::kNotSent.
 Cause cause_of(const wire::Finding&);

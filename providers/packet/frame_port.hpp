@@ -64,7 +64,8 @@ public:
 
     // ---- where another process (engine process, viaduct-udpd) receives requests: it gets this
     // process' request filters. No call waits for it. A number for cancel_expected(); 0: too many.
-    virtual uint32_t expect_request(const EndAddress& local);
+    // every: all requests until cancel_expected(), which may show a proof only when they come again; else one request.
+    virtual uint32_t expect_request(const EndAddress& local, bool every);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
     // Why expect_request() or expect_peer() has last returned 0, or still_expects() false: texts for the user.
     virtual void why_not_expected(std::string* why, std::string* cure) const;
@@ -95,7 +96,7 @@ inline std::string FramePort::text_of(const NicAddress& a) const {
                   a.bytes[4], a.bytes[5]);
     return text;
 }
-inline uint32_t FramePort::expect_request(const EndAddress&) { return 1; }
+inline uint32_t FramePort::expect_request(const EndAddress&, bool) { return 1; }
 inline uint32_t FramePort::expect_peer(const EndAddress&, const EndAddress&, wire::LinkId) { return 1; }
 inline void FramePort::why_not_expected(std::string* why, std::string* cure) const {
     *why = "too many requests are waited for at this port";

@@ -16,7 +16,7 @@ using wire::Cookie;
 
 namespace {
 
-// The cookie of on_incoming() and on_proof_demanded() is a ConnectOp, that of every other call an Endpoint.
+// The cookie of on_incoming() and on_request_refused() is a ConnectOp, that of every other call an Endpoint.
 Endpoint& endpoint_of(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
 
 }  // namespace
@@ -33,11 +33,10 @@ void Engine::on_incoming(Cookie listener, wire::IncomingId id, const EndAddress&
     changed.notify_all();
 }
 
-// The thread that waits adds the filter again: this thread may be inside of the port. Until then one wake-up serves all
-// requests.
-void Engine::on_proof_demanded(Cookie listener) {
+// The thread that waits changes the filter, as this thread may be inside of the port. One wake-up for each wait.
+void Engine::on_request_refused(Cookie listener) {
     auto& op = *static_cast<ConnectOp*>(listener);
-    if (std::exchange(op.used_up, true)) return;
+    if (op.every || std::exchange(op.used_up, true)) return;
     changed.notify_all();
 }
 

@@ -120,9 +120,9 @@ struct ConnectOp {
     Endpoint* ep = nullptr;  // null: a listener
     EndAddress local;        // of a listener
     uint32_t listener = 0;
-    uint32_t expected = 0;     // FramePort: what the port was told that we wait for
-    bool used_up = false;      // by a request whose sender has to prove its address: `expected` has to be made again
-    int64_t expect_after = 0;  // the same: not before (now_ns)
+    uint32_t expected = 0;  // FramePort: the port's number of the filter
+    bool every = false;     // the filter stays for all requests
+    bool used_up = false;   // the filter may be, by a request that did not end the wait
     bool decided = false;
     ConnectResult result;
 };

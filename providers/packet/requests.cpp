@@ -140,7 +140,7 @@ const Requests::Ranked* Requests::find(const wire::Connect& c, bool peer, const 
     return best;
 }
 
-// Peer to peer: the other filters for the same ends have their turn before it.
+// The match does not use up the filter. The other filters for the same ends have their turn before it.
 void Requests::note_match(FilterPlace& place, int64_t now) {
     Listeners& listeners = filters_.at(place.key).at(place.user);
     auto node = listeners.extract(place.rank);
@@ -167,7 +167,7 @@ Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes,
     const Listener& listener = found->second;
     const Match match{listener.slot, listener.filter.user, found->first.serial, now};
     FilterPlace& place = filter_places_.at(listener.slot).at(listener.filter.index);
-    peer ? note_match(place, now) : take_out(place);  // a client's request uses up the filter
+    peer || listener.filter.every ? note_match(place, now) : take_out(place);
     if (!match_places_.has_room(match.user) && now - expired_at_ > kExpireAgain) expire(now);
     if (match_places_.has_room(match.user) && matches_.emplace(attempt, match).second)
         match_places_.change(match.user, 1);

@@ -33,6 +33,7 @@ struct RequestFilter {
     EndAddress local, remote;
     NicAddress source{};  // where the program's own frames come from; zero: all have the address of the port
     uid_t user = 0;       // of the program; programs of root get requests of all users
+    bool every = false;   // client/server: each request matches until the filter is removed; else the first one only
 };
 
 // A request as it came.
@@ -92,8 +93,8 @@ private:
         uint64_t serial = 0;  // of the filter
         int64_t received_at = 0;
     };
-    // Filters without a match come first, in the order in which they were added. Peer to peer, filters with a match
-    // follow, in the order of their matches.
+    // Filters without a match come first, in the order in which they were added. Filters that a match does not use up
+    // follow after it, in the order of their matches.
     struct Rank {
         int64_t matched_at = -1;
         uint64_t serial = 0;

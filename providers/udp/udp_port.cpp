@@ -329,8 +329,9 @@ bool UdpPort::may_sleep() {
 
 // ---- other programs on this address
 
-uint32_t UdpPort::expect_request(const EndAddress& local) {
+uint32_t UdpPort::expect_request(const EndAddress& local, bool every) {
     FilterMessage message;
+    message.every = every;
     message.local = local;
     return daemon_.add(message, now_ns());
 }

@@ -48,7 +48,7 @@ public:
     std::string text_of(const NicAddress& a) const override { return udp::text_of(a); }
     bool keeps_requests() const override { return true; }
     bool is_known() const override { return daemon_.is_known(); }
-    uint32_t expect_request(const EndAddress& local) override;
+    uint32_t expect_request(const EndAddress& local, bool every) override;
     void why_not_expected(std::string* why, std::string* cure) const override { daemon_.why_refused(why, cure); }
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
     bool still_expects(uint32_t number) override;

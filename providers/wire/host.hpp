@@ -180,9 +180,10 @@ public:
     // ---- connecting
     // A request for a listener, which is used up by it. Answer by Node::accept or Node::reject, now or later.
     virtual void on_incoming(Cookie listener, IncomingId, const EndAddress& remote, const ViTraits&) = 0;
-    // The listener goes on waiting: the sender of a request for it has to prove its address first. The port may have
-    // used up its filter for the listener by passing the request on.
-    virtual void on_proof_demanded(Cookie) {}
+    // A request has come for the listener's discriminator and does not end its wait: the sender has to prove its
+    // address first, the request is not authentic, or too many requests wait for an answer. The port may have used up
+    // its filter for the listener by passing the request on.
+    virtual void on_request_refused(Cookie) {}
     // The attempt has succeeded. Nothing is delivered before Node::start.
     virtual void on_connected(Cookie, const ViTraits& remote) = 0;
     // It has failed; the link is closed. timeout, rejected, no_match, mismatch_*.
@@ -249,7 +250,7 @@ struct Tuning {
     // Two accepts of requesters without a proof come to nothing within this time: then all requesters have to show a
     // proof for as long.
     Time proof_demand = unstretched_ns(TimeLimit::wire_proof_demand);
-    Time cookie_life = 10'000'000'000;  // the secret of the proofs is replaced then
+    Time cookie_life = 10'000'000'000;  // after it the secret of the cookies is replaced
     // Answers to frames that belong to no connection, and challenges: so many a second, and at once.
     uint32_t answers_per_second = 100, answers_at_once = 20;
     Time tell_again = 10'000'000'000;  // frames of unknown hosts are reported so often at most

@@ -355,7 +355,7 @@ void Link::on_prove(const Frame& f, Time now) {
     rearm(now);
 }
 
-// Forged requests lead to such ends of accepts.
+// An accept of a forged request ends unconfirmed.
 void Link::note_unconfirmed(Time now) {
     if (state_ == LinkState::accepting && !proved_) node_.note_unconfirmed(now);
 }

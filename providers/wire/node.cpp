@@ -206,6 +206,11 @@ bool Node::comes_from_peer(const Frame& f, const NicAddress& from, Time now) {
     return false;
 }
 
+void Node::on_forged(const Frame& f) {
+    Connect c;
+    if (f.header.kind == Kind::request && read_connect(f, &c) == Flaw::none) tell_of_refused(c);
+}
+
 // ---- other versions of the format
 
 void Node::on_strange_version(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
@@ -274,7 +279,7 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
     ++counters_.frames_in;
     counters_.bytes_in += f.bytes;
     if (((f.header.flags & kFlagTagged) != 0 || is_keyed()) && !comes_from_peer(f, from, now)) [[unlikely]]
-        return;
+        return on_forged(f);
     if (f.header.kind == Kind::request) return on_request(f, from, now);
     if (f.header.kind == Kind::peer_request) return on_peer_request(f, from, now);
     if (f.header.kind == Kind::withdraw) return on_withdraw(f, from);

@@ -150,6 +150,8 @@ private:
     void on_request(const Frame&, const NicAddress& from, Time now);
     bool has_room_for_incoming(Time now);
     void tell_host(Cookie listener, const Request&, Time now);
+    void tell_of_refused(const Connect& request);
+    void on_forged(const Frame&);
     void ask_for_proof(const Request&, Time now);
     void note_unconfirmed(Time now);
     void on_withdraw(const Frame&, const NicAddress& from);

@@ -140,8 +140,7 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     });
     if (!request.proved && proof_demand_.is_demanded(now)) {
         ask_for_proof(request, now);
-        if (listener != listeners_.end()) host_.on_proof_demanded(listener->cookie);
-        return;
+        return tell_of_refused(c);
     }
     if (listener == listeners_.end()) {
         pending_.keep(request, now);
@@ -149,12 +148,18 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     }
     if (!has_room_for_incoming(now)) {
         ++counters_.requests_ignored;
-        return;
+        return tell_of_refused(c);
     }
     pending_.drop(from, c.nonce);
     const Cookie cookie = listener->cookie;
     listeners_.erase(listener);
     tell_host(cookie, request, now);
+}
+
+// The port's filter of any of these listeners may be used up.
+void Node::tell_of_refused(const Connect& c) {
+    for (const Listener& l : listeners_)
+        if (l.local.same_discriminator(c.remote)) host_.on_request_refused(l.cookie);
 }
 
 bool Node::has_room_for_incoming(Time now) {

@@ -5,7 +5,7 @@ namespace viaduct::wire {
 
 namespace {
 
-// The pass is where answers are let in, so a cookie serves no second attempt of the same host either.
+// The hash covers the pass, so a cookie is good for one attempt only.
 uint64_t cookie_of(const Key& secret, const NicAddress& from, LinkId source, const Connect& request) {
     SipHash hash(secret);
     hash.add(from.bytes, sizeof from.bytes);

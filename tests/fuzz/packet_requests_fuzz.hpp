@@ -31,8 +31,7 @@ public:
         EndAddress a;
         a.host = address();
         a.discriminator_len = byte() % 3;
-        for (uint16_t i = 0; i < a.discriminator_len; ++i)
-            a.discriminator[i] = static_cast<uint8_t>('a' + byte() % 2);
+        for (uint16_t i = 0; i < a.discriminator_len; ++i) a.discriminator[i] = static_cast<uint8_t>('a' + byte() % 2);
         return a;
     }
 
@@ -98,9 +97,9 @@ inline void run_requests(const uint8_t* data, size_t size) {
         switch (script.byte() % 8) {
             case 0:
             case 1: {
-                packet::RequestFilter filter{script.byte() % 4u, script.byte() % 2 != 0, script.byte() % 4u,
-                                             script.end(),       script.end(),           script.address(),
-                                             user_of(slot)};
+                const uint8_t index = script.byte() % 4, kind = script.byte() % 4;
+                packet::RequestFilter filter{index,        kind % 2 != 0,    script.byte() % 4u, script.end(),
+                                             script.end(), script.address(), user_of(slot),      kind >= 2};
                 packet::Held held;
                 programs.insert(slot);
                 requests.add(slot, filter, now, &held);

@@ -322,6 +322,37 @@ MUTANTS = [
         ("unit WireForgedRequests.NoneReachesTheProgramOnceAProofIsDemanded",),
     ),
     Mutant(
+        "refused-not-reported", (), "a listener does not see that a request without a proof has used up its filter",
+        WIRE + "node_connect.cpp",
+        "        ask_for_proof(request, now);\n        return tell_of_refused(c);\n", "        return ask_for_proof(request, now);\n",
+        ("unit WireForgedRequests.EachListenerOfTheDiscriminatorSeesThatARequestIsRefused",),
+    ),
+    Mutant(
+        "refused-first-listener", (), "one of two listeners sees that a request is refused",
+        WIRE + "node_connect.cpp",
+        "        if (l.local.same_discriminator(c.remote)) host_.on_request_refused(l.cookie);",
+        "        if (l.local.same_discriminator(c.remote)) return host_.on_request_refused(l.cookie);",
+        ("unit WireForgedRequests.EachListenerOfTheDiscriminatorSeesThatARequestIsRefused",),
+    ),
+    Mutant(
+        "untagged-not-reported", (), "a listener does not see that a request without a tag has used up its filter",
+        WIRE + "node.cpp",
+        "        return on_forged(f);\n", "        return;\n",
+        ("unit WireForgedRequests.AListenerSeesThatARequestWithoutATagIsRefused",),
+    ),
+    Mutant(
+        "filter-used-up", (), "a filter for every request is used up by the first one",
+        "providers/packet/requests.cpp",
+        "    peer || listener.filter.every ? note_match", "    peer ? note_match",
+        ("unit PacketRequests.AFilterForEveryRequestStaysUntilItIsRemoved",),
+    ),
+    Mutant(
+        "filter-not-changed", (), "a thread that waits adds a filter for one request again",
+        "providers/packet/connect.cpp",
+        "op.expected = port.expect_request(op.local, true);", "op.expected = port.expect_request(op.local, false);",
+        ("unit PacketListen.ARefusedRequestChangesTheFilterOnceForAllRequests",),
+    ),
+    Mutant(
         "cookie-of-any-address", (), "a cookie proves an address that it was not sent to",
         WIRE + "request_cookies.cpp",
         "hash.add(from.bytes, sizeof from.bytes)", "hash.add(from.bytes, 0)",

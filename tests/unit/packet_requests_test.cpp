@@ -171,18 +171,36 @@ TEST_F(PacketRequests, PeersThatWaitForTheSameHaveTurns) {
     EXPECT_EQ(requests_.incoming(asked, kFarProgram, ++now).slot, 1u);
 }
 
-// A program that asks a requester for a proof first (wire::Host::on_proof_demanded) does this.
-TEST_F(PacketRequests, AFilterThatIsAddedAgainGetsTheCopiesOfItsRequestAndOtherRequests) {
+// A program whose NIC has refused a request (wire::Host::on_request_refused) replaces its filter by such a filter.
+TEST_F(PacketRequests, AFilterForEveryRequestStaysUntilItIsRemoved) {
+    int64_t now = 1;
     const auto ask = [&](uint64_t nonce) {
         const Bytes asked = request("here", 9, nonce, Kind::request, named("there", kFarHost));
-        return requests_.incoming(asked, kFarProgram, 2).slot;
+        return requests_.incoming(asked, kFarProgram, ++now).slot;
     };
-    requests_.add(1, {1, false, 0, named("here", kNearHost), {}, kNearProgram}, 1, &held_);
+    const auto filter = [&](uint32_t index, bool every) {
+        return RequestFilter{index, false, 0, named("here", kNearHost), {}, kNearProgram, 0, every};
+    };
+    requests_.add(1, filter(1, false), now, &held_);
     EXPECT_EQ(ask(1), 1u);
-    requests_.remove(1, 1, false);
-    requests_.add(1, {2, false, 0, named("here", kNearHost), {}, kNearProgram}, 1, &held_);
-    EXPECT_EQ(ask(1), 1u) << "with its proof";
-    EXPECT_EQ(ask(2), 1u);
+    requests_.remove(1, 1, true);
+    requests_.add(1, filter(2, true), now, &held_);
+    EXPECT_EQ(ask(1), 1u) << "its copy";
+    for (uint64_t nonce = 2; nonce < 100; ++nonce) EXPECT_EQ(ask(nonce), 1u);
+
+    requests_.add(2, filter(1, false), now, &held_);
+    EXPECT_EQ(ask(100), 2u) << "a filter without a match has its turn first";
+    EXPECT_EQ(ask(101), 1u) << "the other filter is used up";
+    requests_.add(2, filter(2, true), now, &held_);
+    EXPECT_EQ(ask(102), 2u);
+    EXPECT_EQ(ask(103), 1u) << "they have turns";
+
+    requests_.remove(1, 2, true);
+    EXPECT_EQ(ask(103), 2u) << "its wait has ended: the copies go to another program";
+    requests_.drop(2);
+    EXPECT_EQ(ask(103), kNoSlot);
+    EXPECT_EQ(requests_.count_filters(), 0u);
+    EXPECT_EQ(requests_.count_places(), 0u);
 }
 
 TEST_F(PacketRequests, AUserWithManyMatchesLeavesPlacesForThoseOfOthers) {

@@ -78,10 +78,51 @@ TEST(WireForgedRequests, NoneReachesTheProgramOnceAProofIsDemanded) {
     EXPECT_EQ(n.requests, before);
     EXPECT_EQ(n.count(Kind::prove), 100u);
     EXPECT_EQ(n.sent.size(), 100u) << "one small answer each";
-    EXPECT_EQ(n.proofs_demanded, 100u) << "the port may have taken the listener for used up";
+    EXPECT_EQ(n.refused.size(), 100u) << "the port may have used up the listener's filter";
     EXPECT_EQ(n.node.connects_pending(), 0u);
     EXPECT_EQ(n.node.links_in_use(), 0u);
     EXPECT_EQ(n.node.counters().proofs_asked, 100u);
+}
+
+// The port has used up the filter of one listener, and the node does not see whose.
+TEST(WireForgedRequests, EachListenerOfTheDiscriminatorSeesThatARequestIsRefused) {
+    LoneNode n;
+    begin_demand(n);
+    int first = 0, second = 0, other = 0;
+    n.node.listen(end_address(2, "here"), &first, n.now);
+    n.node.listen(end_address(2, "here"), &second, n.now);
+    n.node.listen(end_address(2, "there"), &other, n.now);
+    forge(n, 600);
+    EXPECT_EQ(n.refused, (std::vector<Cookie>{&first, &second}));
+}
+
+TEST(WireForgedRequests, AListenerSeesThatARequestWithoutATagIsRefused) {
+    Tuning keyed;
+    keyed.key = Key{1, 2};
+    LoneNode n(keyed);
+    wait_for_request(n);
+    Bytes frame(kHeaderBytes);
+    const Bytes fields = fields_of(request_of(n, 600));
+    frame.insert(frame.end(), fields.begin(), fields.end());
+    Header h = request_header();
+    h.length = static_cast<uint16_t>(fields.size());
+    seal(frame.data(), h);
+    n.node.input(frame, address(9), n.now);
+    EXPECT_EQ(n.requests, 0u);
+    EXPECT_EQ(n.refused.size(), 1u);
+    n.put(request_header(), fields);
+    EXPECT_EQ(n.requests, 1u) << "an honest requester, with a tag";
+}
+
+TEST(WireForgedRequests, AListenerSeesThatThereIsNoRoomForARequest) {
+    LoneNode n;
+    uint64_t nonce = 600;
+    for (uint32_t seen = n.requests; seen == n.requests && n.refused.empty(); ++seen) {
+        wait_for_request(n);
+        forge(n, ++nonce);
+    }
+    EXPECT_GT(n.requests, 10u);
+    EXPECT_EQ(n.refused.size(), 1u);
 }
 
 TEST(WireForgedRequests, WithoutADemandARequestNeedsNoProof) {

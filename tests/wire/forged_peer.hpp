@@ -216,7 +216,7 @@ public:
         incoming_id = id;
         ++requests;
     }
-    void on_proof_demanded(Cookie) override { ++proofs_demanded; }
+    void on_request_refused(Cookie listener) override { refused.push_back(listener); }
     void on_connected(Cookie, const ViTraits&) override { is_connected = true; }
     void on_failed(Cookie, Status why) override { failure = why; }
     Finding finding(Cookie) override { return found; }
@@ -245,7 +245,7 @@ public:
 
     // What the host was told.
     uint32_t posted = 0, result_bytes = 0, messages = 0, writes = 0, reads = 0, atomics = 0, requests = 0;
-    uint32_t proofs_demanded = 0;
+    std::vector<Cookie> refused;  // listeners, once for each request that was refused
     std::vector<uint32_t> finished_tags;
     IncomingId incoming_id = 0;
     bool is_connected = false;

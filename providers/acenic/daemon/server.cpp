@@ -125,14 +125,17 @@ void Server::run_commands(Session& s, int64_t now) {
                 nic.clear_statistics();
                 break;
             case tigon::kAddFilter: {
-                const tigon::FilterEntry e = nic.filter(c.index);
-                if (e.kind > 1 || e.local.discriminator_len > kMaxDiscriminator ||
+                using Entry = tigon::FilterEntry;
+                const Entry e = nic.filter(c.index);
+                if (e.kind > Entry::every_request || e.local.discriminator_len > kMaxDiscriminator ||
                     e.remote.discriminator_len > kMaxDiscriminator) {
                     nic.post_event(tigon::kError, tigon::kBadConfiguration, c.id);
                     break;
                 }
                 Held held;
-                steering_.add(s.slot, {c.index, e.kind == 1, e.link, e.local, e.remote}, now, &held);
+                const bool every = e.kind == Entry::every_request;
+                steering_.add(s.slot, {c.index, e.kind == Entry::peer, e.link, e.local, e.remote, {}, 0, every}, now,
+                              &held);
                 if (!held.frame.empty()) route(held.frame, {}, held.from, now);
                 nic.post_event(tigon::kFilterAdded, 0, c.index);
                 break;

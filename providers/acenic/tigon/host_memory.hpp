@@ -18,7 +18,8 @@ inline constexpr uint32_t kFilters = 4096;  // as many as the index in a command
 
 // Connection requests that the program waits for. Written by the host; the NIC reads it once, at command 0x20.
 struct FilterEntry {
-    uint32_t kind = 0;  // 0: client/server requests, 1: peer to peer
+    enum Kind : uint32_t { request, peer, every_request };  // one request of a client; peer to peer; each of a client
+    uint32_t kind = request;
     uint32_t link = 0;  // peer to peer: the host's own link, which must not match itself
     EndAddress local, remote;
 };

@@ -38,7 +38,10 @@ struct FilterMessage {
     enum What : uint32_t { add, remove, remove_matches, end };
     uint32_t what = add;
     uint32_t number = 0;  // the application's name for it; rises
-    uint32_t peer = 0, link = 0;
+    uint8_t peer = 0;   // 1: peer to peer
+    uint8_t every = 0;  // 1: packet::RequestFilter::every
+    uint16_t reserved = 0;
+    uint32_t link = 0;
     EndAddress local, remote;
 };
 

@@ -280,7 +280,8 @@ void RequestServer::on_filter(Session& s, const FilterMessage& message) {
         requests_.remove(s.slot, message.number, message.what == FilterMessage::remove_matches);
     else if (adds)
         requests_.add(s.slot,
-                      {message.number, message.peer != 0, message.link, message.local, message.remote, s.data, s.user},
+                      {message.number, message.peer != 0, message.link, message.local, message.remote, s.data, s.user,
+                       message.every != 0},
                       now_ns(), &held);
     update_filter_count(s, before);
     if (!adds) return;  // one too many: no request comes for it
