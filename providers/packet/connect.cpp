@@ -112,9 +112,13 @@ bool has_request(ConnectOp& op, std::unique_lock<BiasedLock>& lock) {
 }  // namespace
 
 Status listen(NicContext* nic, const EndAddress& local, Deadline deadline, ConnectOp** out) {
+    return listen(*nic->engine, local, deadline, out);
+}
+
+Status listen(Engine& engine, const EndAddress& local, Deadline deadline, ConnectOp** out) {
     std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
     if (!op) return Status::out_of_resources;
-    op->engine = nic->engine.get();
+    op->engine = &engine;
     // A call with a timeout of zero must get a true answer: it may have
     // reached the port and no further.
     op->engine->poll();

@@ -68,6 +68,7 @@ Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, 
 
 // connect.cpp
 Status listen(NicContext*, const EndAddress& local, Deadline, ConnectOp** out);
+Status listen(Engine&, const EndAddress& local, Deadline, ConnectOp** out);
 Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
                Deadline, ConnectOp** out);
 Status peer_request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,

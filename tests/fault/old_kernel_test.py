@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from eventually import Late, RunningTime, communicated, eventually, text_of  # noqa: E402
+from eventually import Late, RunningTime, communicated, eventually  # noqa: E402
+from unix_sockets import listens  # noqa: E402
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 GETSOCKOPT, SO_PEERPIDFD, ENOPROTOOPT = 55, 77, 92
@@ -68,7 +69,7 @@ def main():
     failures = 0
     agent = apart(os.path.join(build, "sbin", "vipkad"), "--socket", place, "--linger-ms", "-1",
                   before=lambda: (new_pid_namespace(), old_kernel()))
-    eventually("the agent listens", lambda: f" {place}\n" in text_of("/proc/net/unix"), [agent.pid])
+    eventually("the agent listens", lambda: listens(place), [agent.pid])
     server = apart(vipping, "--server")
     client = apart(vipping, "-q", "-c", "5", "-i", "0.05", "-w", "8000")
     try:

@@ -15,9 +15,9 @@ from hosts import Failure, end, finish, outcome, run, without_privileges  # noqa
 from reach import Unconfigured, opens  # noqa: E402
 
 from eventually import Late, communicated, eventually  # noqa: E402
+from unix_sockets import listens  # noqa: E402
 
 ADDRESS, OTHER = "10.78.0.1", "10.78.0.2"
-LISTENING = "00010000"  # a flag in the kernel's table of Unix sockets
 
 
 @contextlib.contextmanager
@@ -25,13 +25,8 @@ def agent(hosts, vipkad):
     """An agent of host a that stays: each vipinfo gets its answers from this process."""
     name = hosts.environment(0)["VIADUCT_AGENT"]
     process = hosts.start(0, vipkad, "--socket", name, "--linger-ms", "-1")
-
-    def listens():
-        with open("/proc/%d/net/unix" % process.pid, encoding="utf-8", errors="replace") as sockets:  # of its network namespace
-            return any(line.split()[3] == LISTENING and line.split()[-1] == name for line in sockets)
-
     try:
-        eventually("vipkad listens", listens, [process.pid])
+        eventually("vipkad listens", lambda: listens(name, process.pid), [process.pid])
         yield process
         if process.poll() is not None:
             raise Failure("the agent has ended with %d" % process.returncode)

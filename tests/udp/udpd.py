@@ -5,6 +5,7 @@ import os
 import subprocess
 
 from eventually import eventually
+from unix_sockets import listens
 
 
 def socket_name(hosts, host, port=0):
@@ -17,15 +18,9 @@ def listening(hosts, build, host, port=0, on=(), **settings):
     """The process of a daemon that listens, of a port of the host. `on` runs it there. It ends with the block."""
     process = subprocess.Popen([*on, os.path.join(build, "sbin/viaduct-udpd"), "--address", hosts.ip(host, port), "--linger-ms", "-1"],
                                env={**hosts.environment(host), **settings})
-    shown = "@" + socket_name(hosts, host, port)[1:] + "\n"
-
-    def listens():
-        # Of its network namespace.
-        with open("/proc/%d/net/unix" % process.pid, encoding="ascii", errors="replace") as sockets:
-            return shown in sockets.read()
-
+    shown = "@" + socket_name(hosts, host, port)[1:]
     try:
-        eventually("viaduct-udpd listens", listens, [process.pid])
+        eventually("viaduct-udpd listens", lambda: listens(shown, process.pid), [process.pid])
         yield process
     finally:
         process.kill()

@@ -64,6 +64,8 @@ def thief(name, ip):
     if pid == 0:
         try:
             steal(name, ip, says)
+        except OSError as error:
+            print("the thief: %s" % error, file=sys.stderr, flush=True)
         finally:
             os._exit(1)
     os.close(says)

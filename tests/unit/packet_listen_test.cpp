@@ -95,20 +95,20 @@ class PacketListen : public testing::Test {
 protected:
     void SetUp() override {
         std::string why, cure;
-        nic_.engine = Engine::get(source_, &agent_, &why, &cure);
-        ASSERT_NE(nic_.engine, nullptr) << why;
+        engine_ = Engine::get(source_, &agent_, &why, &cure);
+        ASSERT_NE(engine_, nullptr) << why;
     }
     ConnectOp* begin() {
         EndAddress local;
         local.discriminator_len = 4;
         std::memcpy(local.discriminator, "here", 4);
         ConnectOp* op = nullptr;
-        EXPECT_EQ(listen(&nic_, local, kAtOnce, &op), Status::ok);
+        EXPECT_EQ(listen(*engine_, local, kAtOnce, &op), Status::ok);
         return op;
     }
     void refuse(ConnectOp* op) {
-        const std::scoped_lock lock(nic_.engine->mutex);
-        nic_.engine->on_request_refused(op);
+        const std::scoped_lock lock(engine_->mutex);
+        engine_->on_request_refused(op);
     }
     static Status look(ConnectOp* op) {
         ConnectResult result;
@@ -123,7 +123,7 @@ protected:
     bool full_ = false;
     QuietSource source_{&calls_, &full_};
     ThreadingAgent agent_;
-    NicContext nic_;
+    std::shared_ptr<Engine> engine_;
 };
 
 TEST_F(PacketListen, ARefusedRequestChangesTheFilterOnceForAllRequests) {
