@@ -133,7 +133,9 @@ std::optional<size_t> Agent::nic_to_reattach(const Context* old, const OpenNic& 
     for (size_t i = 0; i < providers_.nics().size(); ++i) {
         if (providers_.nics()[i].address == body.address) return providers_.id_at(i);
     }
-    *why = "no NIC of this host has this address";
+    const NicNaming named = naming(asked_provider(body.device));
+    const std::string_view device = text_of(body.device);
+    *why = find_nic(named, device) ? "no NIC of this host has its address" : why_no_nic(named, device);
     return std::nullopt;
 }
 
@@ -150,9 +152,7 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     std::string why;
     const auto nic = body.reattach != 0 ? nic_to_reattach(old, body, &why) : nic_to_open(body, &why);
     if (!nic) {
-        // A process that reattaches gives the NIC up by unknown_name.
-        const bool may_come = body.reattach != 0 && providers_.may_have_more();
-        refuse(s, ticket, may_come ? Status::out_of_resources : Status::unknown_name, why);
+        refuse(s, ticket, Status::unknown_name, why);
         return;
     }
     if (old != nullptr) {

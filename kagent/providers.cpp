@@ -2,7 +2,6 @@
 // Loading of control halves, and their answers; see providers.hpp.
 #include "kagent/providers.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/provider/loader.hpp"
@@ -31,8 +30,7 @@ void Providers::take_up(const Provider& provider, const Settings& settings) {
     loaded_.push_back({&provider,
                        &settings,
                        {{provider.name, "", "it has not answered yet which NICs there are",
-                         "if this lasts, look at its hardware and for messages of its driver ('dmesg')"}},
-                       true});
+                         "if this lasts, look at its hardware and for messages of its driver ('dmesg')"}}});
     provider_names_.emplace_back(provider.name);
 }
 
@@ -41,15 +39,10 @@ NicChanges Providers::take(size_t provider, NicAnswer answer, const NicListing::
     for (OfferedNic& offer : answer.offered) {
         if (offer.nic.provider_version == 0) offer.nic.provider_version = from.provider->version;
     }
-    from.may_have_more = answer.may_succeed_later;
     NicChanges changes = listing_.merge(provider, from.provider->name, &answer, is_open);
     from.rejected = std::move(answer.rejected);
     collect_rejected();
     return changes;
-}
-
-bool Providers::may_have_more() const {
-    return std::any_of(loaded_.begin(), loaded_.end(), [](const Loaded& from) { return from.may_have_more; });
 }
 
 void Providers::collect_rejected() {

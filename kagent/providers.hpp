@@ -22,7 +22,6 @@ public:
         const Provider* provider;
         const Settings* settings;
         std::vector<RejectedNic> rejected;  // by its last answer
-        bool may_have_more;  // NICs than it has named: it has not answered yet, or failed for want of resources
     };
 
     // Loads every provider object there is and asks none. A broken object becomes a rejection. The configuration must
@@ -45,9 +44,6 @@ public:
     const std::map<size_t, ListedNic>& all_nics() const { return listing_.all(); }  // by id, vanished ones too
     bool has_vanished(std::string_view name) const { return listing_.has_vanished(name); }
     void set_link(size_t id, bool up) { listing_.set_link(id, up); }
-
-    // Some provider may have more NICs than are listed.
-    bool may_have_more() const;
 
     const std::vector<std::string>& provider_names() const { return provider_names_; }
     const std::vector<RejectedNic>& rejected() const { return rejected_; }

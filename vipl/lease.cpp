@@ -4,6 +4,8 @@
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
+#include "vipl/library.hpp"
+#include "vipl/nic.hpp"
 #include "vipl/policy.hpp"
 
 namespace viaduct::vipl {
@@ -14,10 +16,9 @@ constexpr uint64_t kPiece[4] = {uint64_t{256} << 20, 4096, 64, 16};
 
 }  // namespace
 
-void Leases::begin(AgentLink* link, uint64_t context_id, const uint64_t (&granted)[4]) {
+void Leases::begin(Nic& nic, const uint64_t (&granted)[4]) {
     const std::lock_guard lock(mutex_);
-    link_ = link;
-    context_id_ = context_id;
+    nic_ = &nic;
     for (int kind = 0; kind < 4; ++kind) {
         held_[kind] = granted[kind];
         used_[kind] = 0;
@@ -26,14 +27,15 @@ void Leases::begin(AgentLink* link, uint64_t context_id, const uint64_t (&grante
 
 // What the agent grants; 0: nothing.
 uint64_t Leases::ask(kagent::LeaseKind kind, uint64_t amount, Deadline deadline) {
+    if (make_known(*nic_, deadline) != Status::ok) return 0;
     kagent::Lease wanted;
-    wanted.context_id = context_id_;
+    wanted.context_id = nic_->context_id;
     wanted.kind = kind;
     wanted.amount = static_cast<int64_t>(amount);
     Mail answer;
     kagent::Lease granted;
-    if (link_->call(Mail::of(kagent::Type::kLease, wanted), &answer, deadline) != Status::ok || !answer.get(&granted) ||
-        granted.amount <= 0)
+    if (nic_->library->link.call(Mail::of(kagent::Type::kLease, wanted), &answer, deadline) != Status::ok ||
+        !answer.get(&granted) || granted.amount <= 0)
         return 0;
     return static_cast<uint64_t>(granted.amount);
 }

@@ -10,16 +10,14 @@
 #include "viaduct/kagent.hpp"
 #include "viaduct/provider.hpp"
 
-namespace viaduct {
-class AgentLink;
-}
-
 namespace viaduct::vipl {
+
+struct Nic;
 
 class Leases {
 public:
     // What the agent gave when the NIC was opened.
-    void begin(AgentLink* link, uint64_t context_id, const uint64_t (&granted)[4]);
+    void begin(Nic& nic, const uint64_t (&granted)[4]);
     // Uses `amount` of a quota; asks the agent for more when the lease is used up. False: refused.
     bool use(kagent::LeaseKind kind, uint64_t amount);
     void give_back(kagent::LeaseKind kind, uint64_t amount);
@@ -30,8 +28,7 @@ private:
     uint64_t ask(kagent::LeaseKind kind, uint64_t amount, Deadline deadline);
 
     std::mutex mutex_;
-    AgentLink* link_ = nullptr;
-    uint64_t context_id_ = 0;
+    Nic* nic_ = nullptr;
     std::atomic<uint64_t> held_[4] = {};  // read without the lock: another thread may request more
     uint64_t used_[4] = {};
 };

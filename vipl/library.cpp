@@ -115,6 +115,16 @@ void fail_nic(Library& library, uint64_t context_id) {
     if (failed && *failed) nic_failed(**failed);
 }
 
+// The NIC that a request to the agent is about.
+Status make_nic_of_request_known(Library& library, uint64_t context_id, Deadline deadline) {
+    if (const Status connected = library.link.connect(deadline); connected != Status::ok) return connected;
+    std::optional<NicPin> asking;
+    library.for_each_open([&](Nic& nic) {
+        if (nic.context_id == context_id && nic.unknown_to_agent.load()) asking.emplace(nic);
+    });
+    return asking && *asking ? make_known(**asking, deadline) : Status::ok;
+}
+
 // Behind the gate.
 bool watch_forks() {
     if (!watching) watching = ::pthread_atfork(before_fork, after_fork, reset_after_fork) == 0 && watch_exit();
@@ -138,6 +148,9 @@ bool Library::prepare() {
     trace::begin_as_told();
     events = std::make_unique<EventThread>(link);
     events->on_nic_failed([this](uint64_t id) { fail_nic(*this, id); });
+    events->on_connect_request([this](uint64_t context_id, Deadline deadline) {
+        return make_nic_of_request_known(*this, context_id, deadline);
+    });
     events->on_question_for_calls([this] {
         bool expected = false;
         for_each_open([&](Nic& nic) { expected |= nic.dispatcher->has_armed(); });
@@ -159,7 +172,7 @@ bool Library::prepare() {
             const Status status = reattach_nic(nic, fresh);
             if (status == Status::unknown_name) {
                 VIADUCT_LOG(error, "nic",
-                            "'%s' has vanished: its connections go on, but it makes no new ones (open the NIC again)",
+                            "the agent does not list '%s': its connections go on; calls that need the agent fail",
                             nic.info.name);
             } else if (status != Status::ok) {
                 worst = status;

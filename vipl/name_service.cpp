@@ -47,12 +47,13 @@ Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress
     return Status::unknown_name;
 }
 
-Status by_agent(const Nic& nic, const char* name, VIP_ULONG index, Deadline deadline, NicAddress* out) {
+Status by_agent(Nic& nic, const char* name, VIP_ULONG index, Deadline deadline, NicAddress* out) {
     kagent::NameLookup question;
     question.context_id = nic.context_id;
     if (std::strlen(name) >= sizeof question.name) return Status::unknown_name;
     std::strcpy(question.name, name);
     question.index = index_of(index);
+    if (const Status known = make_known(nic, deadline); known != Status::ok) return known;
     Mail answer;
     const Status status = nic.library->link.call(Mail::of(kagent::Type::kNameLookup, question), &answer, deadline);
     kagent::NameEntry entry;
@@ -62,14 +63,15 @@ Status by_agent(const Nic& nic, const char* name, VIP_ULONG index, Deadline dead
     return Status::ok;
 }
 
-std::string name_by_agent(const Nic& nic, const NicAddress& address) {
+std::string name_by_agent(Nic& nic, const NicAddress& address) {
     kagent::AddressLookup question;
     question.context_id = nic.context_id;
     question.address = address;
+    const Deadline deadline = now_ns() + limit_ns(TimeLimit::agent_call);
     Mail answer;
     kagent::NameEntry entry;
-    if (nic.library->link.call(Mail::of(kagent::Type::kAddressLookup, question), &answer,
-                               now_ns() + limit_ns(TimeLimit::agent_call)) != Status::ok ||
+    if (make_known(nic, deadline) != Status::ok ||
+        nic.library->link.call(Mail::of(kagent::Type::kAddressLookup, question), &answer, deadline) != Status::ok ||
         !answer.get(&entry))
         return {};
     return std::string(text_of(entry.name));

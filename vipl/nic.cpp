@@ -183,7 +183,7 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline, bool* may_be
     }
     nic.info = opened.nic;
     nic.info.name[sizeof(nic.info.name) - 1] = '\0';
-    nic.leases.begin(&library.link, nic.context_id, opened.lease);
+    nic.leases.begin(nic, opened.lease);
     library.events->wake();
     return Status::ok;
 }
@@ -288,10 +288,34 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
 
 Status reattach_nic(Nic& nic, AgentLink& link) {
     Mail request;
-    const Status status = make_open_request(nic, true, &request);
+    Status status = make_open_request(nic, true, &request);
     if (status != Status::ok) return status;
     Mail answer;
-    return link.exchange_now(std::move(request), &answer);
+    status = link.exchange_now(std::move(request), &answer);
+    nic.unknown_to_agent.store(status == Status::unknown_name);
+    return status;
+}
+
+Status make_known(Nic& nic, Deadline deadline) {
+    AgentLink& link = nic.library->link;
+    if (const Status connected = link.connect(deadline); connected != Status::ok) return connected;
+    if (!nic.unknown_to_agent.load()) return Status::ok;
+    const std::lock_guard lock(nic.make_known_mutex);
+    if (!nic.unknown_to_agent.load()) return Status::ok;
+    Mail request;
+    Status status = make_open_request(nic, true, &request);
+    if (status != Status::ok) return status;
+    Mail answer;
+    const Deadline least = now_ns() + limit_ns(TimeLimit::agent_connect_least);  // for a caller that only polls
+    status = link.call(std::move(request), &answer, std::max(deadline, least));
+    if (status == Status::ok) {
+        nic.unknown_to_agent.store(false);
+        return Status::ok;
+    }
+    const char* const what = status == Status::unknown_name ? "has vanished" : "is not opened by the agent";
+    refuse(VIP_ERROR_RESOURCE, "vipinfo --providers shows why it is not listed; once it is, try again",
+           "NIC '%s' %s: %s", nic.info.name, what, refusal_text(*nic.library, answer).c_str());
+    return Status::out_of_resources;
 }
 
 // -------------------------------------------------------------------------------------------------------

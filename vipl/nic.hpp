@@ -49,6 +49,8 @@ struct Nic {
     kagent::NameText asked;  // the same in its request to the agent
     std::unique_ptr<RegionTable> regions;
     std::shared_ptr<Dispatcher> dispatcher;
+    std::atomic<bool> unknown_to_agent{false};  // which does not list the NIC: see make_known
+    std::mutex make_known_mutex;
     std::atomic<bool> gives_way{true};       // polls of its queues do, where other threads need the processor
     uint8_t address[kNicAddressBytes] = {};  // what LocalNicAddress points to
 
@@ -113,6 +115,11 @@ Status reattach_nic(Nic& nic, AgentLink& link);
 // For a NIC that was opened at the agent and has just come on the library's list of open ones: should the
 // agent have died in between, its successor is told here. `epoch`: of the link, before the NIC was opened.
 Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline);
+
+// Before a request about the NIC: connects, and opens the NIC at the agent if the agent did not list it when the
+// process connected. If the agent still does not list it, the call that is under way on this thread gets the reason,
+// and the result is out_of_resources.
+Status make_known(Nic& nic, Deadline deadline);
 
 // The NIC is lost for good: every VI goes to Error, the program is told once (spec/errors 8,
 // CATASTROPHIC).

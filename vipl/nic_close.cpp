@@ -60,6 +60,7 @@ void take_apart(Nic& nic) {
     nic.vi_count = 0;
     nic.cqs.clear();
     nic.names_started = false;
+    nic.unknown_to_agent = false;
     nic.gives_way = true;
     nic.library->nics.give_back(&nic);
 }

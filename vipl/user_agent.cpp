@@ -38,6 +38,21 @@ void without_end(const Work& work) {
     }
 }
 
+// The context of a request to connect, or to wait for one; 0: the request is about something else.
+uint64_t asks_to_connect(const Mail& request) {
+    kagent::ConnWait wait;
+    kagent::ConnRequest connect;
+    switch (request.type()) {
+        case kagent::Type::kConnWait:
+            return request.get(&wait) ? wait.context_id : 0;
+        case kagent::Type::kConnRequest:
+        case kagent::Type::kConnPeer:
+            return request.get(&connect) ? connect.context_id : 0;
+        default:
+            return 0;
+    }
+}
+
 bool add_to(int epoll, int fd, uint32_t events, uint64_t subject) {
     epoll_event event{};
     event.events = events;
@@ -200,6 +215,9 @@ void EventThread::run(uint64_t turn) {
 }
 
 Status EventThread::agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) {
+    if (const uint64_t context_id = asks_to_connect(request); context_id != 0) {
+        if (const Status known = connect_request_(context_id, deadline); known != Status::ok) return known;
+    }
     Mail copy;
     copy.header = request.header;
     copy.payload = request.payload;

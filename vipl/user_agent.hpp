@@ -49,6 +49,11 @@ public:
     void explain(const char* reason, const char* cure) override;
     // What nic_failed does on the event thread; set once, before the first NIC is opened.
     void on_nic_failed(std::function<void(uint64_t)> handler) { nic_failed_ = std::move(handler); }
+    // Called before a provider's request to connect, or to wait for one, is sent to the agent, with the context that
+    // the request names; if the result is not ok, the request fails with it. Set once, before the first NIC is opened.
+    void on_connect_request(std::function<Status(uint64_t, Deadline)> handler) {
+        connect_request_ = std::move(handler);
+    }
     // Called on the event thread once the agent has ended, and once there is another one; false: to be called again.
     // Set once, before the thread is started. It must not wait for an agent.
     void on_other_agent(std::function<bool()> handler) { other_agent_ = std::move(handler); }
@@ -85,6 +90,7 @@ private:
 
     AgentLink& link_;
     std::function<void(uint64_t)> nic_failed_;
+    std::function<Status(uint64_t, Deadline)> connect_request_;
     std::function<bool()> expects_calls_;
     std::function<bool()> other_agent_;
     std::function<void()> turn_over_;

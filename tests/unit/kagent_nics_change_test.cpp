@@ -118,16 +118,22 @@ TEST(AgentNicsChangeTest, AContextOfAnEarlierAgentGetsTheNicOfItsAddress) {
     EXPECT_STREQ(body_of<Opened>(opened).nic.name, "fake0");
 }
 
-TEST(AgentNicsChangeTest, AContextWhoseNicHasVanishedIsRefusedForGoodOnlyIfAllNicsAreKnown) {
+// unknown_name: a process keeps its connection to the agent, and its other NICs are served.
+TEST(AgentNicsChangeTest, AContextWhoseNicIsNotListedIsRefusedWithTheProvidersReason) {
     ChangingNics b;
     const uint64_t s = b.join();
     NicAnswer scarce = only({0, 1});
     scarce.complete = false;
     scarce.may_succeed_later = true;
+    scarce.rejected.push_back({"fake", "fake2", "no descriptors", "raise the limit"});
     b.agent.note_nics(0, std::move(scarce));
-    EXPECT_EQ(status_of(b.reattach(s, 500, "fake1", nic_address(2))), Status::out_of_resources);
-    b.agent.note_nics(0, only({0, 1}));
-    EXPECT_EQ(status_of(b.reattach(s, 500, "fake1", nic_address(2))), Status::unknown_name);
+    const Mail refused = b.reattach(s, 500, "fake2", nic_address(2));
+    EXPECT_EQ(status_of(refused), Status::unknown_name);
+    EXPECT_STREQ(body_of<Error>(refused).text, "provider fake offers no NIC fake2: no descriptors");
+    EXPECT_STREQ(body_of<Error>(b.reattach(s, 500, "fake1", nic_address(2))).text,
+                 "no NIC of this host has its address");
+    b.agent.note_nics(0, only({0, 1, 2}));
+    EXPECT_EQ(b.reattach(s, 500, "fake2", nic_address(2)).type(), Type::kOpened);
 }
 
 TEST(AgentNicsChangeTest, LaterOpensSeeANewAddress) {

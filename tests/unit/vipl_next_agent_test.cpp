@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // An agent that ends, and the next one: which NICs it is told of, and that it is watched from its beginning.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,11 +12,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "tests/eventually.hpp"
+#include "viaduct/ext.h"
 #include "viaduct/kagent.hpp"
 #include "vipl_nic_testing.hpp"
 
@@ -109,6 +113,74 @@ TEST(NextAgentTest, IsWatchedFromItsBeginning) {
         shortest = std::min(shortest, time.running_ns());
     }
     EXPECT_LT(shortest, 700'000'000);
+}
+
+// The NIC of an End, as an agent sees it that does not list the NIC until appear().
+class Unlisted {
+public:
+    explicit Unlisted(End& end) : nic_(inside(end.nic)), address_(nic_.info.address) {
+        nic_.info.address.bytes[5] ^= 0x55;
+        AgentLink& link = nic_.library->link;
+        const uint64_t epoch = link.epoch();
+        ::kill(static_cast<pid_t>(link.welcome().agent_pid), SIGKILL);
+        while (link.epoch() == epoch && link.connect() == Status::ok) {
+        }
+        EXPECT_GT(link.epoch(), epoch) << link.last_error();
+    }
+    ~Unlisted() { appear(); }
+    void appear() { nic_.info.address = address_; }
+
+private:
+    Nic& nic_;
+    const NicAddress address_;
+};
+
+std::string why(VIP_NIC_HANDLE nic) {
+    char text[400] = {};
+    VipxLastError(nic, text, sizeof text);
+    return text;
+}
+
+// The agent finds a NIC by this name; no other name service does.
+VIP_RETURN find_by_agent(const End& end) {
+    std::vector<char> room(sizeof(VIP_NET_ADDRESS) + 64);
+    char name[] = "paramnet0";
+    VipNSInit(end.nic, nullptr);
+    return VipNSGetHostByName(end.nic, name, reinterpret_cast<VIP_NET_ADDRESS*>(room.data()), 0);
+}
+
+VIP_RETURN wait_for_no_request(const End& end) {
+    std::vector<char> local(sizeof(VIP_NET_ADDRESS) + 64), remote(sizeof(VIP_NET_ADDRESS) + 64);
+    auto* address = reinterpret_cast<VIP_NET_ADDRESS*>(local.data());
+    address->HostAddressLen = end.limits.NicAddressLen;
+    address->DiscriminatorLen = 4;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_CONN_HANDLE connection = nullptr;
+    return VipConnectWait(end.nic, address, 0, reinterpret_cast<VIP_NET_ADDRESS*>(remote.data()), &attributes,
+                          &connection);
+}
+
+TEST(NextAgentTest, ServesTheOtherNicsOfAProcessAndANicThatItListsLater) {
+    End lost, other, third;
+    Unlisted unlisted(lost);
+    EXPECT_EQ(find_by_agent(other), VIP_SUCCESS);
+    connect(other, third);
+    EXPECT_NE(find_by_agent(lost), VIP_SUCCESS);
+    EXPECT_THAT(why(lost.nic), ::testing::HasSubstr("'paramnet0' has vanished: no NIC of this host has its address"));
+    EXPECT_EQ(wait_for_no_request(lost), VIP_ERROR_RESOURCE);
+    EXPECT_THAT(why(lost.nic), ::testing::HasSubstr("has vanished"));
+    EXPECT_FALSE(inside(lost.nic).leases.use(kagent::kLeaseCqs, 100));
+    unlisted.appear();
+    EXPECT_TRUE(inside(lost.nic).leases.use(kagent::kLeaseCqs, 100));
+    EXPECT_EQ(find_by_agent(lost), VIP_SUCCESS);
+}
+
+TEST(NextAgentTest, MakesConnectionsOfANicThatItListsLater) {
+    End lost, other;
+    Unlisted unlisted(lost);
+    unlisted.appear();
+    EXPECT_EQ(wait_for_no_request(lost), VIP_TIMEOUT);
+    connect(lost, other);
 }
 
 }  // namespace
