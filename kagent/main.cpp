@@ -154,6 +154,6 @@ int main(int argc, char** argv) {
         return serve(o, flaws);
     } catch (const std::exception& e) {
         spdlog::critical("ended by an exception: {}", e.what());
-        return 1;
+        ::_exit(1);  // as in serve(): a thread may ask a provider
     }
 }

@@ -52,7 +52,7 @@ NicAnswer ask(const Provider& provider, const Settings& settings) {
     answer.complete = false;
     answer.may_succeed_later = s == Status::out_of_resources;
     // The provider's reasons are closer to the cause.
-    if (answer.may_succeed_later && !answer.rejected.empty()) return answer;
+    if ((answer.may_succeed_later || s == Status::denied) && !answer.rejected.empty()) return answer;
     answer.rejected.push_back(
         {provider.name, "", fault + " (status " + std::to_string(static_cast<int>(s)) + ")",
          std::string("look at the section [") + provider.name + "] of the configuration, or reinstall Viaduct"});

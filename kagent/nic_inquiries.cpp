@@ -79,13 +79,13 @@ struct NicInquiries::State {
     }
 };
 
-NicInquiries::NicInquiries() : state_(std::make_shared<State>()) {
-    state_->event = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-}
+NicInquiries::NicInquiries() : state_(std::make_shared<State>()) {}
 
 int NicInquiries::fd() const { return state_->event.get(); }
 
 bool NicInquiries::ask(size_t number, const Provider& provider, const Settings& settings) {
+    // No thread uses it yet.
+    if (!state_->event.valid()) state_->event = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
     if (!state_->event.valid()) return false;
     auto start = std::make_unique<State::Start>(State::Start{state_, number, &provider, &settings});
     const std::lock_guard held(state_->lock);

@@ -20,14 +20,13 @@ public:
         NicAnswer nics;
     };
 
-    // Without a descriptor for the eventfd no inquiry begins.
     NicInquiries();
 
-    int fd() const;  // readable when an answer has come; -1: there is none
+    int fd() const;  // readable when an answer has come; -1: ask() has not made it yet
 
     // Begins an inquiry and never waits. While an earlier one of this provider runs, its thread asks once more after
     // it: the earlier answer may be older than the change. Provider and settings must live as long as the process.
-    // False: no thread can be started.
+    // False: no thread can be started, or no descriptor is left for fd().
     bool ask(size_t number, const Provider& provider, const Settings& settings);
     // An inquiry of some provider is running.
     bool busy() const;

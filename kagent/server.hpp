@@ -126,6 +126,7 @@ private:
     int64_t links_due_ = kNever;  // when to look at the interfaces
     std::string why_no_reports_;  // of changed interfaces
     bool nics_answered_ = false;  // by some provider, and not taken over yet
+    bool watches_inquiries_ = false;
     bool had_keepers_ = false;    // some session has kept us already
     bool holds_back_ = false;     // some client, until the next look
     bool stop_ = false;

@@ -38,7 +38,6 @@ void Server::look_at_links(int64_t now) {
 // ---- the NICs of providers
 
 void Server::list_nics() {
-    if (inquiries_.fd() >= 0) watch(inquiries_.fd(), EPOLLIN, static_cast<uint64_t>(Watch::inquiries));
     ask_providers(true);
     inquiries_.await(now_ns() + limit_ns(TimeLimit::agent_discovery));
     take_answers(now_ns());
@@ -50,7 +49,7 @@ void Server::list_nics() {
                 "{}: NICs that come or go, and interfaces that go down, will not be reported", why_no_reports_);
 }
 
-// False: some provider cannot be asked for want of threads, and has not been asked on this one.
+// False: no thread can be started for some provider, which was not asked.
 bool Server::ask_providers(bool here_where_no_thread_starts) {
     bool all = true;
     for (size_t i = 0; i < providers_.loaded().size(); ++i) {
@@ -58,30 +57,28 @@ bool Server::ask_providers(bool here_where_no_thread_starts) {
         if (inquiries_.ask(i, *from.provider, *from.settings)) continue;
         if (here_where_no_thread_starts) {
             NicAnswer answer = ask_for_nics(*from.provider, *from.settings);
-            if (answer.may_succeed_later) inquiry_times_.failed(now_ns());
+            inquiry_times_.answered(i, answer.may_succeed_later, now_ns());
             agent_.note_nics(i, std::move(answer));
         } else {
             all = false;
         }
     }
+    if (!watches_inquiries_ && inquiries_.fd() >= 0) {
+        watch(inquiries_.fd(), EPOLLIN, static_cast<uint64_t>(Watch::inquiries));
+        watches_inquiries_ = true;
+    }
+    if (!all) spdlog::warn("no thread or descriptor is left to ask some provider for its NICs: it is asked later");
     return all;
 }
 
 NicChanges Server::take_answers(int64_t now) {
     NicChanges all;
     nics_answered_ = false;
-    bool failed = false;
     for (NicInquiries::Answer& answer : inquiries_.take()) {
-        failed = failed || answer.nics.may_succeed_later;
+        inquiry_times_.answered(answer.provider, answer.nics.may_succeed_later, now);
         all.add(agent_.note_nics(answer.provider, std::move(answer.nics)));
     }
-    // A NIC may be missing because a call of its provider has failed for want of descriptors: another inquiry shows
-    // whether it has vanished.
-    if (failed || !all.vanished.empty()) {
-        inquiry_times_.failed(now);
-    } else if (!inquiries_.busy()) {
-        inquiry_times_.succeeded();
-    }
+    if (!all.vanished.empty()) inquiry_times_.vanished(now);
     return all;
 }
 
@@ -93,7 +90,7 @@ void Server::look_at_nics(int64_t now) {
         for (const std::string& name : changes.changed) spdlog::info("NIC {} has changed", name);
         for (const std::string& name : changes.vanished) spdlog::info("NIC {} has vanished", name);
     }
-    if (inquiry_times_.take(now) && !ask_providers(false)) inquiry_times_.failed(now);
+    if (inquiry_times_.take(now)) inquiry_times_.asked(ask_providers(false), now);
 }
 
 }  // namespace viaduct::kagent

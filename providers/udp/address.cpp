@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "core/shm/segment.hpp"
 #include "providers/wire/encapsulation.hpp"
@@ -67,11 +69,20 @@ uint32_t mtu_of(const std::string& interface) {
 
 }  // namespace
 
-bool interfaces_can_be_listed() {
+Status list_of_interfaces() {
     ifaddrs* list = nullptr;
-    if (!descriptors_left(1) || ::getifaddrs(&list) != 0) return false;
-    ::freeifaddrs(list);
-    return true;
+    if (::getifaddrs(&list) == 0) {
+        ::freeifaddrs(list);
+        return descriptors_left(1) ? Status::ok : Status::out_of_resources;
+    }
+    for (const int shortage : {EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN}) {
+        if (errno == shortage) return Status::out_of_resources;
+    }
+    return Status::denied;
+}
+
+bool interfaces_are_chosen_here(const Settings& settings) {
+    return std::string_view(settings.get("interfaces", "")) == "auto";
 }
 
 uint32_t Spec::max_frame() const { return std::min(mtu - kHeaders, wire::kMaxFrame); }
@@ -103,7 +114,7 @@ std::string text_of_ip(const NicAddress& a) {
 std::vector<std::string> split_interfaces(const Settings& settings) {
     const std::string setting = settings.get("interfaces", "");
     std::vector<std::string> all;
-    if (setting == "auto") {
+    if (interfaces_are_chosen_here(settings)) {
         for (const Found& f : addresses_here()) {
             if (f.loopback || !f.up) continue;
             char text[INET_ADDRSTRLEN];
@@ -136,6 +147,8 @@ bool read_spec(const Settings& settings, const std::string& text, size_t index, 
         return refuse(text, why, "no descriptor is left to look at the interfaces with", "raise the limit, ulimit -n");
     bool has_loopback = false;
     const std::vector<Found> here = addresses_here(&has_loopback);
+    if (!has_loopback && list_of_interfaces() == Status::denied)
+        return refuse(text, why, "the interfaces of this host cannot be listed", "let the agent open netlink sockets");
     if (!has_loopback)
         return refuse(text, why, "the loopback interface is down, over which requests are passed on",
                       "ip link set lo up");

@@ -39,8 +39,11 @@ std::vector<std::string> split_interfaces(const Settings&);
 // The NIC of that interface or address; `index` says which fault plan is its. False: why not, and what to do about it.
 bool read_spec(const Settings&, const std::string& text, size_t index, Spec* out, Rejection* why);
 std::string text_of_ip(const NicAddress&);  // "192.0.2.1"
-// False: the system does not list the interfaces now, for want of descriptors or memory; NICs that exist look missing.
-bool interfaces_can_be_listed();
+// Whether the system lists the interfaces now. If not, NICs that exist look missing. ok | out_of_resources (descriptors
+// or memory are short, and a later call may succeed) | denied (it refuses netlink sockets).
+Status list_of_interfaces();
+// udp.interfaces = "auto".
+bool interfaces_are_chosen_here(const Settings&);
 
 // The address of the NIC behind an IPv4 address (network order) that a host name stands for. False: no route leads
 // there from here.

@@ -46,11 +46,12 @@ NicInfo describe_nic(uint16_t index, const Spec& spec) {
 
 Status discover(const Settings& settings, const Hints&, NicSink& sink) {
     const std::vector<std::string> all = split_interfaces(settings);
-    bool all_seen = true;
-    if (all.empty() && !interfaces_can_be_listed()) {
-        sink.reject(Rejection{"udp", "the interfaces of this host cannot be listed",
-                              "raise the limit of descriptors, ulimit -n, and let the agent open netlink sockets"});
-        all_seen = false;
+    Status seen = Status::ok;
+    if (all.empty() && interfaces_are_chosen_here(settings)) {
+        seen = list_of_interfaces();
+        if (seen != Status::ok)
+            sink.reject(Rejection{"udp", "the interfaces of this host cannot be listed",
+                                  "raise the limit of descriptors, ulimit -n, and let the agent open netlink sockets"});
     }
     for (uint16_t index = 0; index != all.size(); ++index) {
         Spec spec;
@@ -61,10 +62,10 @@ Status discover(const Settings& settings, const Hints&, NicSink& sink) {
             sink.also_called(("udp:" + text_of_ip(spec.address)).c_str());
         } else {
             sink.reject(why);
-            all_seen = all_seen && interfaces_can_be_listed();
+            if (seen == Status::ok) seen = list_of_interfaces();
         }
     }
-    return all_seen ? Status::ok : Status::out_of_resources;
+    return seen;
 }
 
 Status open(const OpenArgs& args, NicContext** out) {

@@ -10,9 +10,11 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "kagent/inquiry_times.hpp"
 #include "kagent_testing.hpp"
+#include "no_descriptors.hpp"
 #include "tests/eventually.hpp"
 
 namespace viaduct::kagent {
@@ -136,6 +138,19 @@ TEST_F(NicInquiriesTest, AProviderIsAskedOnceMoreWhenSomethingChangesWhileItAnsw
     EXPECT_EQ(inquiries.take().size(), 1u) << "the latest answer counts";
 }
 
+TEST(NicInquiriesWithoutDescriptorsTest, BeginAsSoonAsThereIsADescriptor) {
+    std::optional<NicInquiries> inquiries;
+    {
+        const tests::NoDescriptors none;
+        inquiries.emplace();
+        EXPECT_FALSE(inquiries->ask(0, prompt(), no_settings()));
+        EXPECT_EQ(inquiries->fd(), -1);
+    }
+    ASSERT_TRUE(inquiries->ask(0, prompt(), no_settings()));
+    EXPECT_TRUE(eventually("an answer has come", [&] { return is_readable(inquiries->fd()); }));
+    EXPECT_EQ(inquiries->take().size(), 1u);
+}
+
 TEST(NicAnswerTest, AFailureIsNoListOfAllNics) {
     const auto answer_of = [](auto how) { return ask_for_nics(fake::provider("failing", how), no_settings()); };
     const NicAnswer scarce = answer_of([](const Settings&, const Hints&, NicSink& sink) -> Status {
@@ -182,18 +197,74 @@ TEST(InquiryTimesTest, AFailureIsFollowedByInquiriesInGrowingPauses) {
     InquiryTimes times;
     int64_t now = 0;
     for (int64_t pause = InquiryTimes::kFirstPause; pause <= 2 * InquiryTimes::kLongestPause; pause *= 2) {
-        times.failed(now);
-        times.failed(now);  // of another provider
+        times.answered(0, true, now);
+        times.answered(1, true, now);
         const int64_t expected = std::min(pause, InquiryTimes::kLongestPause);
         EXPECT_EQ(times.next(), now + expected);
         now += expected;
         EXPECT_TRUE(times.take(now));
+        times.asked(true, now);
     }
-    times.succeeded();
-    times.failed(now);
+    times.answered(0, false, now);
+    times.answered(1, false, now);
+    times.answered(1, true, now);
     EXPECT_EQ(times.next(), now + InquiryTimes::kFirstPause);
     times.changed(now);
     EXPECT_TRUE(times.take(now + InquiryTimes::kQuiet)) << "a change is soon asked for";
+    EXPECT_EQ(times.next(), kNever);
+}
+
+TEST(InquiryTimesTest, TheGoodAnswersOfAProviderDoNotShortenThePausesOfAnother) {
+    InquiryTimes times;
+    int64_t now = 0;
+    for (int64_t pause = InquiryTimes::kFirstPause; pause <= InquiryTimes::kLongestPause; pause *= 2) {
+        times.answered(0, true, now);
+        times.answered(1, false, now + kMillisecond);
+        EXPECT_EQ(times.next(), now + pause);
+        now += pause;
+        EXPECT_TRUE(times.take(now));
+    }
+}
+
+TEST(InquiryTimesTest, AProviderThatDoesNotAnswerDoesNotLengthenThePausesOfAnother) {
+    InquiryTimes times;  // provider 1 does not answer
+    for (int64_t now = 0; now < 100 * InquiryTimes::kFirstPause; now += 10 * InquiryTimes::kFirstPause) {
+        times.answered(0, true, now);
+        EXPECT_EQ(times.next(), now + InquiryTimes::kFirstPause);
+        EXPECT_TRUE(times.take(times.next()));
+        times.asked(true, now);
+        times.answered(0, false, now);
+        times.vanished(now);
+        EXPECT_EQ(times.next(), now + InquiryTimes::kFirstPause);
+        EXPECT_TRUE(times.take(times.next()));
+    }
+}
+
+TEST(InquiryTimesTest, AVanishedNicIsAskedForASecondLaterWhateverElseFails) {
+    InquiryTimes times;
+    int64_t now = 0;
+    for (int i = 0; i < 10; ++i) {
+        times.answered(0, true, now);
+        now = times.next();
+        EXPECT_TRUE(times.take(now));
+    }
+    times.answered(0, true, now);
+    EXPECT_EQ(times.next(), now + InquiryTimes::kLongestPause);
+    times.vanished(now + kMillisecond);
+    times.vanished(now + 2 * kMillisecond);
+    EXPECT_EQ(times.next(), now + kMillisecond + InquiryTimes::kFirstPause);
+}
+
+TEST(InquiryTimesTest, ProvidersThatCouldNotBeAskedAreAskedLater) {
+    InquiryTimes times;
+    times.asked(false, 0);
+    EXPECT_EQ(times.next(), InquiryTimes::kFirstPause);
+    EXPECT_TRUE(times.take(times.next()));
+    times.answered(0, false, 0);
+    times.asked(false, 0);
+    EXPECT_EQ(times.next(), 2 * InquiryTimes::kFirstPause) << "one that answers makes no thread";
+    EXPECT_TRUE(times.take(times.next()));
+    times.asked(true, 0);
     EXPECT_EQ(times.next(), kNever);
 }
 
