@@ -30,8 +30,8 @@ void Agent::note_links(const Devices& devices) {
     std::vector<size_t> failed;
     std::erase_if(nic_links_, [&](const auto& entry) { return !providers_.all_nics().contains(entry.first); });
     for (const auto& [id, nic] : providers_.all_nics()) {
-        const auto [at, first] = nic_links_.try_emplace(id);
-        NicLink& link = at->second;
+        NicLink& link = nic_links_[id];
+        const bool first = link.address.empty();
         if (first) {
             const std::string address = text_of_address(nic.info.address);
             if (any_link(devices, address, false)) link.address = address;

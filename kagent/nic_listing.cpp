@@ -80,7 +80,7 @@ NicChanges NicListing::merge(size_t provider, const char* provider_name, NicAnsw
         } else if (!update(*m.was, *m.offer, &changes)) {
             NicChanges quiet;  // it has changed, not vanished
             vanish(*m.was, is_open, &quiet);
-            add(provider, *m.offer);
+            take_place(provider, *m.offer);
             changes.changed.emplace_back(m.offer->nic.name);
         }
     }
@@ -183,6 +183,17 @@ void NicListing::add(size_t provider, OfferedNic& offer) {
     all_.emplace(next_id_++, ListedNic{offer.nic, std::move(offer.other_names), provider, true});
 }
 
+// Lists an offer that has the name and the number of a NIC with another address: as the vanished NIC with its address,
+// if some program has that open, else as a new one.
+void NicListing::take_place(size_t provider, OfferedNic& offer) {
+    for (auto& [id, listed] : all_) {
+        if (listed.present || listed.provider != provider || listed.info.address != offer.nic.address) continue;
+        listed = ListedNic{offer.nic, std::move(offer.other_names), provider, true};
+        return;
+    }
+    add(provider, offer);
+}
+
 // Gives the offer the name and the number of the listed NIC that it describes. If their addresses are equal, the listed
 // NIC takes over the offer, for later opens; if not, the result is false.
 bool NicListing::update(size_t id, OfferedNic& offer, NicChanges* changes) {
@@ -203,7 +214,7 @@ bool NicListing::appear(size_t provider, OfferedNic& offer) {
         if (update(*id, offer, &quiet)) {
             all_.at(*id).present = true;
         } else {
-            add(provider, offer);
+            take_place(provider, offer);
         }
         return true;
     }

@@ -71,6 +71,7 @@ private:
     std::optional<size_t> former(size_t provider, const OfferedNic& offer) const;
     void vanish(size_t id, const IsOpen& is_open, NicChanges* changes);
     void add(size_t provider, OfferedNic& offer);
+    void take_place(size_t provider, OfferedNic& offer);
     bool update(size_t id, OfferedNic& offer, NicChanges* changes);
     bool appear(size_t provider, OfferedNic& offer);
     std::optional<std::string> name_for(size_t provider, NicInfo& nic) const;

@@ -178,11 +178,9 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline, bool* may_be
     if (opened.nic.address != nic.info.address) {
         refuse(VIP_ERROR_RESOURCE, "open it again", "cannot open '%s': its address has changed meanwhile",
                nic.device.c_str());
-        tell_agent_closed(nic);
         return Status::out_of_resources;
     }
-    nic.info = opened.nic;
-    nic.info.name[sizeof(nic.info.name) - 1] = '\0';
+    // nic.info stays as the provider was given it, whatever else of the NIC has changed meanwhile.
     nic.leases.begin(nic, opened.lease);
     library.events->wake();
     return Status::ok;

@@ -47,7 +47,7 @@ private:
 Status open(const OpenArgs& args, NicContext** out) {
     PortSpec port;
     Rejection rejection;
-    if (!read_port(args.settings->get("ports", ""), args.settings->get("faults", ""), args.nic.index, &port,
+    if (!find_port(args.settings->get("ports", ""), args.settings->get("faults", ""), args.nic.address, &port,
                    &rejection)) {
         explain(args.agent, "acenic", rejection.reason, rejection.cure);
         return descriptors_left(1) ? Status::unknown_name : Status::out_of_resources;

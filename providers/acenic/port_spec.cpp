@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "core/clock/clock.hpp"
 #include "core/clock/limits.hpp"
@@ -222,6 +223,23 @@ bool read_port(const char* ports, const char* faults, size_t index, PortSpec* ou
         return refuse(all[index], why, plans[index] + " is no fault plan",
                       "write acenic.faults as \"seed=1,drop=0.01\", see viaduct(7)");
     return true;
+}
+
+bool find_port(const char* ports, const char* faults, const NicAddress& address, PortSpec* out, Rejection* why) {
+    const size_t count = split_ports(ports).size();
+    bool all_read = true;
+    for (size_t place = 0; place < count; ++place) {
+        PortSpec port;
+        Rejection flaw;
+        if (!read_port(ports, faults, place, &port, &flaw)) {
+            if (std::exchange(all_read, false)) *why = flaw;
+        } else if (port.address == address) {
+            *out = std::move(port);
+            return true;
+        }
+    }
+    if (!all_read) return false;
+    return refuse("acenic", why, "no port has the address of this NIC", "look at acenic.ports, and open the NIC again");
 }
 
 bool find_neighbour(const PortSpec& port, uint32_t ip, NicAddress* out) {

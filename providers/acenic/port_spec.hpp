@@ -38,6 +38,9 @@ bool read_port(const std::string& text, PortSpec* out, Rejection* why);
 // The port of that number, with its fault plan. "ports" and "faults" are the settings.
 bool read_port(const char* ports, const char* faults, size_t index, PortSpec* out, Rejection* why);
 
+// The port with that address: the agent's number of its NIC need not be its place in the settings.
+bool find_port(const char* ports, const char* faults, const NicAddress& address, PortSpec* out, Rejection* why);
+
 // The Ethernet address behind an IPv4 address on the port's network; asks the kernel's neighbour table, and
 // waits for its answer a moment. `ip` in network order.
 bool find_neighbour(const PortSpec&, uint32_t ip, NicAddress* out);

@@ -99,5 +99,22 @@ TEST(AcenicPorts, HaveTheirFaultPlansInTheSameOrder) {
     EXPECT_FALSE(read_port(ports, "", 2, &third, &why));
 }
 
+TEST(AcenicPorts, APortIsFoundByItsAddressAndHasTheFaultsOfItsPlace) {
+    const char* const ports = "net_af_packet,iface=absent;net_x,mac=02:00:00:00:00:01;net_x,mac=02:00:00:00:00:02";
+    const char* const faults = "drop=0;drop=0;seed=3,drop=0.5";
+    Rejection why;
+    PortSpec second, third, other;
+    ASSERT_TRUE(find_port(ports, faults, NicAddress{{2, 0, 0, 0, 0, 1}}, &second, &why)) << why.reason;
+    EXPECT_EQ(second.text, "net_x,mac=02:00:00:00:00:01");
+    EXPECT_EQ(second.faults.drop, 0);
+    ASSERT_TRUE(find_port(ports, faults, NicAddress{{2, 0, 0, 0, 0, 2}}, &third, &why)) << why.reason;
+    EXPECT_EQ(third.text, "net_x,mac=02:00:00:00:00:02");
+    EXPECT_EQ(third.faults.drop, 0.5);
+    EXPECT_FALSE(find_port(ports, faults, NicAddress{{2, 0, 0, 0, 0, 3}}, &other, &why));
+    EXPECT_STREQ(why.reason, "there is no Ethernet interface absent in this network namespace");
+    EXPECT_FALSE(find_port("net_x,mac=02:00:00:00:00:01", "", NicAddress{{2, 0, 0, 0, 0, 3}}, &other, &why));
+    EXPECT_STREQ(why.reason, "no port has the address of this NIC");
+}
+
 }  // namespace
 }  // namespace viaduct::acenic

@@ -57,7 +57,8 @@ void switch_ipv6_off() {
 // The number of the first step that went wrong; 0: none did.
 int watch_changes() {
     LinkWatch watch;
-    if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 || !watch.open().empty()) return kNoNamespace;
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return kNoNamespace;
+    if (!watch.open().empty()) return 9;
     switch_ipv6_off();
     const Fd control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     watch.drain();

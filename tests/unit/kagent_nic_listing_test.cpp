@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstring>
 #include <set>
 #include <string>
 #include <utility>
@@ -72,6 +73,43 @@ TEST_F(NicListingTest, ANicThatAppearsIsListedAndTheOthersKeepTheirNumbers) {
     EXPECT_EQ(id("udp0"), eth0);
     EXPECT_EQ(listing.present()[1].index, 1u);
     EXPECT_STREQ(listing.present()[1].provider, "udp");
+}
+
+// The interface of the first port is renamed, and is that of the second port then. Its provider finds the port by the
+// address, whatever number the agent gives the NIC.
+TEST_F(NicListingTest, AConfiguredPortThatTakesOverTheAddressOfAnotherIsItsNic) {
+    OfferedNic port{fake::nic("acenic", 0), {}};
+    std::strcpy(port.nic.description, "VI over Ethernet: iface=eth0");
+    answer({port});
+    const size_t former = id("acenic0");
+    open.insert(former);
+    OfferedNic other{fake::nic("acenic", 1), {}};
+    std::strcpy(other.nic.description, "VI over Ethernet: iface=eth1");
+    other.nic.address = port.nic.address;
+    EXPECT_EQ(answer({other}).changed, Names{"acenic0"});
+    EXPECT_EQ(names(), Names{"acenic0"});
+    EXPECT_EQ(id("acenic0"), former);
+    EXPECT_STREQ(listing.present()[0].description, "VI over Ethernet: iface=eth1");
+    EXPECT_EQ(listing.present()[0].address, port.nic.address);
+}
+
+TEST_F(NicListingTest, AnAddressThatChangesBackIsThatOfTheFirstNicAgain) {
+    answer({found(0, 1, "eth0")});
+    const size_t first = id("udp0");
+    open.insert(first);
+    answer({found(0, 9, "eth0")});
+    const size_t second = id("udp0");
+    open.insert(second);
+    EXPECT_EQ(answer({found(0, 1, "eth0")}).changed, Names{"udp0"});
+    EXPECT_EQ(id("udp0"), first);
+    EXPECT_EQ(address("udp0"), 1u);
+    EXPECT_EQ(answer({found(0, 9, "eth0")}).changed, Names{"udp0"});
+    EXPECT_EQ(id("udp0"), second);
+    EXPECT_EQ(listing.all().size(), 2u);
+    // The same when no NIC is there in between.
+    answer({});
+    EXPECT_EQ(answer({found(0, 1, "eth0")}).appeared, Names{"udp0"});
+    EXPECT_EQ(id("udp0"), first);
 }
 
 TEST_F(NicListingTest, ANicThatGoesTakesNoNumberOfAnotherWithIt) {

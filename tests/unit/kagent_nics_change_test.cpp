@@ -193,5 +193,29 @@ TEST(AgentNicsChangeTest, ANicThatAppearsDependsOnItsInterface) {
     EXPECT_TRUE(b.quiet(s)) << "one report";
 }
 
+TEST(AgentNicsChangeTest, ANicDependsOnAnInterfaceThatIsThereAfterIt) {
+    ChangingNics b;
+    Devices host;
+    b.agent.note_nics(0, only({0, 1, 2}));
+    b.agent.note_links(host);
+    LinkInfo link;
+    link.name = "port";
+    link.address = text_of_address(nic_address(2));
+    host.links.push_back(link);
+    const uint64_t s = b.join();
+    const uint64_t held = b.open(s, "fake2");
+    b.agent.note_links(host);
+    EXPECT_TRUE(b.agent.depends_on_links());
+    EXPECT_TRUE(b.quiet(s)) << "its interface has been down from the beginning";
+    host.links[0].up = true;
+    b.agent.note_links(host);
+    EXPECT_TRUE(b.quiet(s));
+    host.links[0].up = false;
+    b.agent.note_links(host);
+    const Mail down = b.take(s);
+    EXPECT_EQ(down.type(), Type::kNicDown);
+    EXPECT_EQ(body_of<ContextRef>(down).context_id, held);
+}
+
 }  // namespace
 }  // namespace viaduct::kagent
