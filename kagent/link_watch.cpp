@@ -32,7 +32,7 @@ std::string LinkWatch::open() {
 int LinkWatch::fd() const { return ::nl_socket_get_fd(socket_.get()); }
 
 void LinkWatch::drain() {
-    // That reports were lost for want of room (ENOBUFS) is a report.
+    // ENOBUFS, when the kernel has dropped reports, counts as a report.
     char bytes[8192];
     for (int i = 0; i < kMostAtOnce; ++i) {
         if (::recv(fd(), bytes, sizeof bytes, 0) <= 0 && errno != ENOBUFS && errno != EINTR) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The NICs of this host, of all providers, and the NICs that have vanished and are still open. A NIC has an id, which
-// never changes while the NIC is there or open, and a name with a number. A provider may number its NICs anew at each
-// inquiry; in the listing a NIC keeps its name and number, and no other NIC gets the number of an open NIC. Used by
-// Providers on the agent's one thread.
+// The NICs of this host, of all providers, and the NICs that have vanished and are still open. An id stands for one NIC
+// with one address, as long as that is there or open. A NIC has a name with a number. A provider may number its NICs
+// anew at each inquiry; in the listing a NIC keeps its name and number, and no other NIC gets the number of an open
+// NIC. Used by Providers on the agent's one thread.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The layouts of what crosses the agent's socket, in numbers: a program of 32 bits and an agent of 64 understand each
 // other. In an i386 program a 64-bit field may lie at any fourth byte, so whatever stands before one has to add up to
-// eights. A number here changes only together with the version of the protocol.
+// eights. From the first release on, a number here changes only together with the version of the protocol.
 #include <cstddef>
 
 #include "viaduct/kagent.hpp"

@@ -92,10 +92,10 @@ struct JoinGrant {
 
 struct ControlOps {
     // Offers the NICs that exist (spec/adi N5). Called before any is opened, and again when interfaces or addresses of
-    // the host have changed: on a thread of the agent's, for one inquiry at a time, beside join. It may block.
-    // out_of_resources: NICs may be missing for want of descriptors or memory; the agent keeps the NICs of the last
-    // answer, and asks again. A NIC stays the same, with name and number, if its name and description, its address, or
-    // another name of it stay. `hints` may be ignored.
+    // the host have changed. The agent calls it on a thread of its own, never twice at a time, possibly while join
+    // runs. It may block. out_of_resources: NICs may be missing for want of descriptors or memory; the agent keeps the
+    // NICs of the last answer, and asks again. A NIC stays the same, with name and number, if its name and description,
+    // its address, or another name of it stay. `hints` may be ignored.
     Status (*discover)(const Settings&, const Hints&, NicSink&);
     // Makes what two ends on this host share (kCapLocalOnly providers).
     Status (*join)(const NicInfo& a, const NicInfo& b, const Settings&, JoinGrant*);

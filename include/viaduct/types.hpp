@@ -100,7 +100,7 @@ struct Profile {
     uint32_t reserved = 0;
 };
 
-// What a NIC says of itself. All of it but `link_up` is constant while a program has it open. Sizes are in bytes;
+// What a NIC says of itself. A program sees the values of its open; only `link_up` changes. Sizes are in bytes;
 // spec/limits 9 has the limits.
 struct NicInfo {
     char name[kNicNameBytes] = {};  // canonical, for example "paramnet0"
