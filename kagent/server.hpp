@@ -127,6 +127,7 @@ private:
     std::string why_no_reports_;  // of changed interfaces
     bool nics_answered_ = false;  // by some provider, and not taken over yet
     bool watches_inquiries_ = false;
+    bool asks_all_ = true;        // the last inquiry has reached each provider
     bool had_keepers_ = false;    // some session has kept us already
     bool holds_back_ = false;     // some client, until the next look
     bool stop_ = false;

@@ -67,7 +67,9 @@ bool Server::ask_providers(bool here_where_no_thread_starts) {
         watch(inquiries_.fd(), EPOLLIN, static_cast<uint64_t>(Watch::inquiries));
         watches_inquiries_ = true;
     }
-    if (!all) spdlog::warn("no thread or descriptor is left to ask some provider for its NICs: it is asked later");
+    if (!all && asks_all_)
+        spdlog::warn("no thread or descriptor is left to ask each provider for its NICs: they are asked later");
+    asks_all_ = all;
     return all;
 }
 

@@ -304,8 +304,11 @@ Status make_known(Nic& nic, Deadline deadline) {
     Status status = make_open_request(nic, true, &request);
     if (status != Status::ok) return status;
     Mail answer;
-    const Deadline least = now_ns() + limit_ns(TimeLimit::agent_connect_least);  // for a caller that only polls
-    status = link.call(std::move(request), &answer, std::max(deadline, least));
+    // A caller that only polls needs a moment; other threads wait behind one that has time without end.
+    const int64_t now = now_ns();
+    const Deadline until = std::clamp(deadline, now + limit_ns(TimeLimit::agent_connect_least),
+                                      now + limit_ns(TimeLimit::agent_call));
+    status = link.call(std::move(request), &answer, until);
     if (status == Status::ok) {
         nic.unknown_to_agent.store(false);
         return Status::ok;

@@ -215,7 +215,7 @@ void EventThread::run(uint64_t turn) {
 }
 
 Status EventThread::agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) {
-    if (const uint64_t context_id = asks_to_connect(request); context_id != 0) {
+    if (const uint64_t context_id = asks_to_connect(request); context_id != 0 && deadline != kOnlyConnected) {
         if (const Status known = connect_request_(context_id, deadline); known != Status::ok) return known;
     }
     Mail copy;

@@ -109,6 +109,24 @@ MUTANTS = [
         ("unit InquiryTimesTest.ReportsThatDoNotEndPutTheInquiryOffForABoundedTime",),
     ),
     Mutant(
+        "pause-of-another", (), "the good answer of one provider shortens the pauses of another",
+        AGENT + "inquiry_times.hpp",
+        "            if (failing_.empty()) pause_ = kFirstPause;\n", "            pause_ = kFirstPause;\n",
+        ("unit InquiryTimesTest.TheGoodAnswersOfAProviderDoNotShortenThePausesOfAnother",),
+    ),
+    Mutant(
+        "two-of-one-address", (), "an address that changes back makes a second NIC",
+        AGENT + "nic_listing.cpp",
+        "            take_place(provider, *m.offer);\n", "            add(provider, *m.offer);\n",
+        ("unit NicListingTest.AnAddressThatChangesBackIsThatOfTheFirstNicAgain",),
+    ),
+    Mutant(
+        "given-up-for-good", (), "a NIC that the next agent does not list at first stays unknown to it",
+        "vipl/nic.cpp",
+        "    nic.unknown_to_agent.store(status == Status::unknown_name);\n", "",
+        ("unit NextAgentTest.ServesTheOtherNicsOfAProcessAndANicThatItListsLater",),
+    ),
+    Mutant(
         "context-without-id", (), "a context may have no id",
         AGENT + "agent_nics.cpp",
         "!mail.get(&body) || body.context_id == 0 || ", "!mail.get(&body) || ",

@@ -183,5 +183,32 @@ TEST(NextAgentTest, MakesConnectionsOfANicThatItListsLater) {
     connect(lost, other);
 }
 
+// While it lasts, agents that are started have a provider that does not answer.
+class WithBlockedProvider {
+public:
+    WithBlockedProvider() {
+        use_this_build();
+        before_ = std::getenv("VIADUCT_PROVIDER_PATH");
+        ::setenv("VIADUCT_PROVIDER_PATH", (before_ + ":" + VIADUCT_TEST_BLOCKED_PROVIDER).c_str(), 1);
+    }
+    ~WithBlockedProvider() { ::setenv("VIADUCT_PROVIDER_PATH", before_.c_str(), 1); }
+
+private:
+    std::string before_;
+};
+
+TEST(NextAgentTest, ServesTheOtherNicsOfAProcessWhileAProviderDoesNotAnswer) {
+    const WithBlockedProvider blocked;
+    pid_t agent = 0;
+    {
+        End lost, other, third;
+        const Unlisted unlisted(lost);
+        connect(other, third);
+        EXPECT_NE(find_by_agent(lost), VIP_SUCCESS);
+        agent = static_cast<pid_t>(inside(other.nic).library->link.welcome().agent_pid);
+    }
+    ::kill(agent, SIGKILL);  // other tests meet an agent without that provider
+}
+
 }  // namespace
 }  // namespace viaduct::vipl

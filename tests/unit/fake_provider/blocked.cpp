@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A provider that answers once the FIFO FAKE_GATE is open for writing.
+// A provider that answers once the FIFO FAKE_GATE is open for writing. In an agent that a program has started, which
+// gets no such variable, it never answers.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,7 +12,8 @@ namespace {
 
 viaduct::Status discover(const viaduct::Settings&, const viaduct::Hints&, viaduct::NicSink& sink) {
     const char* const gate = std::getenv("FAKE_GATE");
-    const int fd = gate != nullptr ? ::open(gate, O_RDONLY | O_CLOEXEC) : -1;
+    while (gate == nullptr) ::pause();
+    const int fd = ::open(gate, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) ::close(fd);
     sink.offer(viaduct::fake::nic("blocked", 0));
     return viaduct::Status::ok;
