@@ -2,12 +2,14 @@
 #include "vipl/nic.hpp"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <exception>
+#include <mutex>
 
 #include "core/agent/asked_name.hpp"
 #include "core/clock/clock.hpp"
@@ -298,16 +300,20 @@ Status make_known(Nic& nic, Deadline deadline) {
     AgentLink& link = nic.library->link;
     if (const Status connected = link.connect(deadline); connected != Status::ok) return connected;
     if (!nic.unknown_to_agent.load()) return Status::ok;
-    const std::lock_guard lock(nic.make_known_mutex);
+    // A caller that only polls needs a moment. A caller that waits without end holds no other thread up.
+    const int64_t now = now_ns();
+    const Deadline until = std::clamp(deadline, now + limit_ns(TimeLimit::agent_connect_least),
+                                      now + limit_ns(TimeLimit::agent_call));
+    std::unique_lock lock(nic.make_known_mutex, std::defer_lock);
+    while (!lock.try_lock()) {
+        if (now_ns() >= until) return Status::timeout;
+        ::usleep(1000);
+    }
     if (!nic.unknown_to_agent.load()) return Status::ok;
     Mail request;
     Status status = make_open_request(nic, true, &request);
     if (status != Status::ok) return status;
     Mail answer;
-    // A caller that only polls needs a moment; other threads wait behind one that has time without end.
-    const int64_t now = now_ns();
-    const Deadline until = std::clamp(deadline, now + limit_ns(TimeLimit::agent_connect_least),
-                                      now + limit_ns(TimeLimit::agent_call));
     status = link.call(std::move(request), &answer, until);
     if (status == Status::ok) {
         nic.unknown_to_agent.store(false);
