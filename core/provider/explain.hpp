@@ -13,10 +13,8 @@
 
 namespace viaduct {
 
-// Without a user agent, as in tests of a provider alone, to the log only. Neither memory nor a descriptor is needed:
-// the sanitizer's check of the agent's type opens a pipe, and where that fails it reports the agent as no object.
-__attribute__((no_sanitize("vptr"))) inline void explain(UserAgent* agent, const char* provider, const char* reason,
-                                                         const char* cure) {
+// Without a user agent, as in tests of a provider alone, to the log only. Neither memory nor a descriptor is needed.
+inline void explain(UserAgent* agent, const char* provider, const char* reason, const char* cure) {
     char shown[320], remedy[224];
     copy_printable(reason, shown);
     copy_printable(cure, remedy);

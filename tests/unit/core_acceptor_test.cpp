@@ -17,8 +17,6 @@ namespace {
 using Next = Acceptor::Next;
 using tests::NoDescriptors;
 
-// A plain struct and no fixture: before a call of a polymorphic object's function the sanitizer of undefined behaviour
-// checks the object's type with a pipe, and reports the object where it can open none.
 struct Server {
     Server()
         : epoll(::epoll_create1(EPOLL_CLOEXEC)), acceptor(listener.listening(16), epoll.get(), epoll_data_t{this}) {}

@@ -197,8 +197,7 @@ TEST_F(AdmissionTest, AProgramMayBeSilentUntilItsDeadline) {
     EXPECT_TRUE(admission_.is_late(inside_[0], inside_[0].since + kSilent + 1));
 }
 
-// Before the first call of a polymorphic object's function the sanitizer of undefined behaviour checks the object's
-// type with a pipe. So this daemon admits one program while there are descriptors, by the same statements.
+// It has admitted one program while there were descriptors.
 struct FullDaemon final : Admission::Daemon {
     explicit FullDaemon(uint32_t flaws)
         : epoll(::epoll_create1(EPOLL_CLOEXEC)),
