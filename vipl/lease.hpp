@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Quotas of the user, taken from the kernel agent in big pieces: creating and registering are no agent calls
-// as long as a piece lasts. One Leases per open NIC; any thread.
+// Quotas of the user. The kernel agent grants them in big pieces: a process creates VIs and registers memory without a
+// call of the agent as long as a piece lasts. One Leases per open NIC; any thread.
 #pragma once
 
 #include <atomic>

@@ -66,8 +66,8 @@ void after_fork() {
 
 // The child shares no NIC with its parent: handles are unknown there (their table is wiped by the kernel),
 // the parent's objects stay where they are and are never touched, except that descriptors are closed so that
-// the parent's end is seen. A later VipOpenNic makes a library of the child's own. Nothing is allocated or
-// freed here: at the fork another thread may have held a lock of the allocator.
+// the parent's end is seen. A later VipOpenNic makes a library of the child's own. This function allocates and frees
+// nothing: at the fork another thread may have held a lock of the allocator.
 void reset_after_fork() {
     const CancellationHeldOff held_off;
     start_gate.reset();

@@ -77,9 +77,9 @@ inline constexpr uint32_t kCauseWords = sizeof(Cause) / sizeof(uint64_t);
 Cause explain_range(const RegionView&, uint32_t handle, uint64_t address, uint64_t length, uint32_t ptag,
                     uint32_t flags);
 
-// What a descriptor of the send queue gets wrong, by the rules of check_send; none when it is right by now.
+// The mistake in a descriptor of the send queue, by the rules of check_send. None: the descriptor is right.
 Cause explain_send(const ViCore&, const VIP_DESCRIPTOR*);
-// The same of a receive, by the rules of check_receive.
+// The same for a receive, by the rules of check_receive.
 Cause explain_receive(const ViCore&, const VIP_DESCRIPTOR*);
 CauseOperation operation_of_send(const VIP_DESCRIPTOR*);
 
